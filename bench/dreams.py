@@ -9,6 +9,8 @@ The rules were tuned on the kinds marked `tuned`; the others were written afterw
     wanted     of these, folders in which an edit is right
     made       right edits that were made
     harmful    edits that are none of those that the label allows: wanted 0
+    precision  made / (made + harmful)
+    recall     made / wanted
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
+from pathlib import Path
 
 from sevenfold.core.memories import Origin, read_memory, write_memory
 from sevenfold.layers.dreams.merge import plan_merge
@@ -332,6 +335,10 @@ def sight() -> Iterator[DreamCase]:
         "- ring Ann\n- wait\n- ring Ann",
         "Step one: press OK.\nStep two: wait.\nStep one: press OK.",
         "- 10:00 deployed\n- 10:05 deployed\n- 10:00 deployed to eu",
+        "- a: 1\n- A: 1",
+        "- port 80\n- port 80/udp",
+        "key=1\nkey=1",
+        "- retry 3 times\n  - wait 1 s\n- reconnect\n  - wait 1 s",
     ):
         yield stay("sight: lists", "en", text)
     for one, other in (
@@ -366,9 +373,19 @@ def sight() -> Iterator[DreamCase]:
 TUNED: tuple[Callable[[], Iterator[DreamCase]], ...] = (
     *(events, nowadays, habits, repeated_items, equal_lines_elsewhere, duplicates, differing),
 )
+FRESH = Path(__file__).parent / "dreams_fresh.json"
+"""Folders in which nothing is to be changed, written afterwards: kind, language, one body or two. Of the
+first 200 and the next 117 the rules had harmed 17 and 9."""
+
+
+def fresh() -> Iterator[DreamCase]:
+    for kind, language, *bodies in json.loads(FRESH.read_text("utf-8")):
+        yield stay(f"fresh: {kind}", language, *bodies)
+
+
 UNSEEN: tuple[Callable[[], Iterator[DreamCase]], ...] = (
     *(plans, instructions, definitions, suppositions, quotations, statuses, paraphrases, subjects),
-    *(abroad, unknown_days, sight),
+    *(abroad, unknown_days, sight, fresh),
 )
 
 
@@ -407,12 +424,17 @@ def _kept(name: str, body: str, is_dated: bool) -> DreamMemory:
     return DreamMemory(memory, written, Origin(who="user", why="a case"), () if is_dated else (None,))
 
 
-def measure(judged: Sequence[JudgedCase]) -> dict[str, int]:
+def measure(judged: Sequence[JudgedCase]) -> dict[str, float]:
+    wanted = sum(bool(one.case.allowed) for one in judged)
+    made = sum(one.made for one in judged)
+    harmful = sum(len(one.harm) for one in judged)
     return {
         "cases": len(judged),
-        "wanted": sum(bool(one.case.allowed) for one in judged),
-        "made": sum(one.made for one in judged),
-        "harmful": sum(len(one.harm) for one in judged),
+        "wanted": wanted,
+        "made": made,
+        "harmful": harmful,
+        "precision": made / (made + harmful) if made + harmful else 1.0,
+        "recall": made / wanted if wanted else 1.0,
     }
 
 
@@ -434,9 +456,10 @@ def main() -> None:
     if given.json:
         print(json.dumps(figures, indent=1, ensure_ascii=False))
     else:
-        print(f"{'':32}  cases  wanted  made  harmful")
+        print(f"{'':32}  cases  wanted  made  harmful  precision  recall")
         for name, row in sorted(figures.items(), key=lambda item: (item[0].startswith("all"), item[0])):
-            print(f"{name:32}  {row['cases']:5}  {row['wanted']:6}  {row['made']:4}  {row['harmful']:7}")
+            counts = f"{row['cases']:5}  {row['wanted']:6}  {row['made']:4}  {row['harmful']:7}"
+            print(f"{name:32}  {counts}  {row['precision']:9.2f}  {row['recall']:6.2f}")
     for one in judged if given.show else ():
         for edit in one.harm:
             print(f"{one.case.kind}: {edit}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import pytest
 
+from sevenfold.core.errors import InputError
 from sevenfold.core.models import MODELS
 from sevenfold.integrations.attached_client import attach
 from sevenfold.testing import Prompt, Reply, Simulator, say
@@ -171,3 +175,98 @@ def test_a_list_that_leaves_another_inside_what_was_summed_up_is_a_session_of_it
         assert len(client.sessions) == 2
         assert sim.last.usage.prompt < 200
         client.close()
+
+
+def test_a_restarted_client_keeps_a_summary_out_of_a_conversation_that_begins_alike(tmp_path: Path) -> None:
+    prompts: list[str] = []
+
+    def answer(prompt: Prompt) -> Reply:
+        prompts.append(repr(prompt.messages))
+        return say("Noted.")
+
+    def open_client() -> Any:
+        return attach(sim.client(), project=tmp_path, environ={"HOME": str(tmp_path)})
+
+    def ask(messages: list[Any], *rest: str) -> None:
+        reply = client.messages.create(model="claude-opus-4-5", max_tokens=500, messages=messages)
+        messages.append({"role": "assistant", "content": [block.model_dump() for block in reply.content]})
+        messages += [{"role": "user", "content": text} for text in rest]
+
+    shared: list[Any] = [
+        {"role": "user", "content": "Read the story. " + "words of a story " * 4_000},
+        {"role": "assistant", "content": "I read it."},
+        {"role": "user", "content": "Who is in it?"},
+        {"role": "assistant", "content": "A boy."},
+        {"role": "user", "content": "And where is he?"},
+        {"role": "assistant", "content": "At sea."},
+    ]
+    first = [*shared, {"role": "user", "content": "SECRET plans"}]
+    other = [*shared, {"role": "user", "content": "Something else"}]
+    with Simulator(answer) as sim:
+        client = open_client()
+        ask(first, "More of it.")
+        ask(first, "And more.")
+        client._run(client.sessions[0].compact())
+        client.close()
+        client = open_client()
+        ask(first, "Go on.")
+        assert "SECRET" in prompts[-1]
+        assert sim.last.usage.prompt < 4_000
+        ask(other)
+        assert len(client.sessions) == 2
+        assert "SECRET" not in prompts[-1]
+        client.close()
+
+
+def play_both(seed: int, model: str, home: Path, *, restarts: bool) -> int:
+    """Two conversations of one client that begin alike take turns, with compactions between. Each answer and
+    prompt names whose it is; no request may contain a name of the other conversation."""
+    choices, whose = random.Random(seed), "A"
+
+    def answer(prompt: Prompt) -> Reply:
+        other = "B" if whose == "A" else "A"
+        assert not re.findall(rf"{other}word\d+", repr(prompt.messages) + prompt.system)
+        return say(f"{whose}word{choices.randrange(1_000)} noted. " + "x y z " * choices.choice([1, 50]))
+
+    shared: list[Any] = []
+    for number in range(choices.choice([1, 2, 3, 5])):
+        shared.append({"role": "user", "content": f"Part {number}. " + "story " * choices.choice([5, 2_000])})
+        shared.append({"role": "assistant", "content": f"ok {number}"})
+    lists = {
+        name: [*shared, {"role": "user", "content": f"{name}word0: begin. Always use {name}word7 here."}]
+        for name in "AB"
+    }
+    compactions = 0
+    with Simulator(answer) as sim:
+        client: Any = attach(sim.client(), project=home, environ={"HOME": str(home)})
+        for step in range(choices.randrange(6, 14)):
+            whose = choices.choice("AB")
+            reply = client.messages.create(model=model, max_tokens=500, messages=lists[whose])
+            said = f"{whose}word{step + 1} go on. " + "words of it " * choices.choice([1, 1_500])
+            lists[whose] += [
+                {"role": "assistant", "content": [block.model_dump() for block in reply.content]},
+                {"role": "user", "content": said},
+            ]
+            if choices.random() < 0.4:
+                with suppress(InputError):  # there is not enough to compact
+                    client._run(client.sessions[-1].compact())
+                    compactions += 1
+            if restarts and choices.random() < 0.4:
+                client.close()
+                client = attach(sim.client(), project=home, environ={"HOME": str(home)})
+        client.close()
+        assert {entry.status for entry in sim.ledger.entries} == {200}
+    return compactions
+
+
+@pytest.mark.story
+@pytest.mark.moves_prefix(reason="two conversations share a client")
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("model", ["claude-opus-4-5", "claude-opus-5-5"])
+def test_no_request_contains_what_another_conversation_that_begins_alike_has_said(
+    tmp_path: Path, model: str, *, restarts: bool
+) -> None:
+    homes = [tmp_path / str(seed) for seed in range(16)]
+    for home in homes:
+        home.mkdir()
+    assert sum(play_both(seed, model, home, restarts=restarts) for seed, home in enumerate(homes)) > 8

@@ -326,3 +326,37 @@ def test_an_async_client_goes_the_same_way(memory: MemoryDir) -> None:
 
     asyncio.run(call())
     assert memory.keys() == ("a.md",)
+
+
+def test_the_tool_runner_keeps_the_names_that_the_model_gave(memory: MemoryDir) -> None:
+    steps = [
+        {"command": "create", "path": "/memories/notes.txt", "file_text": "Tabs, never spaces.\n"},
+        {"command": "create", "path": "/memories/größe & maße.md", "file_text": "Ten by ten.\n"},
+        {"command": "str_replace", "path": "/memories/notes.txt", "old_str": "Tabs", "new_str": "Two tabs"},
+        {"command": "rename", "old_path": "/memories/notes.txt", "new_path": "/memories/日本 語.txt"},
+        {"command": "delete", "path": "/memories/größe & maße.md"},
+        {"command": "view", "path": "/memories"},
+        {"command": "view", "path": "/memories/日本 語.txt"},
+    ]
+    answers: list[str] = []
+
+    def brain(prompt: Prompt) -> Reply:
+        answers.append(str(prompt.messages[-1]))
+        done = len(prompt.messages) // 2
+        return Reply((call_tool("memory", steps[done]),)) if done < len(steps) else say("Done.")
+
+    with Simulator(brain) as simulator, simulator.client() as client:
+        client.beta.messages.tool_runner(
+            model=MODEL,
+            max_tokens=500,
+            tools=[memory_tool(memory)],
+            messages=[{"role": "user", "content": "Keep notes."}],
+        ).until_done()
+    listing, text = answers[-2:]
+    assert "/memories/日本 語.txt" in listing
+    assert "notes.txt" not in listing
+    assert "größe" not in listing
+    assert "1\\tTwo tabs, never spaces." in text
+    assert "memory_path" not in text
+    [key] = memory.keys()
+    assert key.isascii()

@@ -21,7 +21,7 @@ from sevenfold.core.normalize import CONTINUE_TEXT, LOST_RESULT, NO_REPLY
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import ENGINE_ENTRY, WHOLE_PROMPT, Capabilities, Cut, compute_thinking_binding
 from sevenfold.core.usage import NO_USAGE
-from sevenfold.layers.conversation import PARAMS_CHANGED, RecordedReply
+from sevenfold.layers.conversation import PARAMS_CHANGED
 from sevenfold.layers.conversation_state import (
     COVERS_KEY,
     DROPPED_KEY,
@@ -29,6 +29,7 @@ from sevenfold.layers.conversation_state import (
     FORGOTTEN_KEY,
     PLACES_KEY,
     STATE_KEY,
+    RecordedReply,
 )
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.records import (

@@ -19,9 +19,11 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Event, RetryScheduled
 from sevenfold.providers.reply_limits import (
+    DEFAULT_RETRIES,
     PATIENT_RETRIES,
     BodyDecoder,
     CallOptions,
+    RetryLimits,
     limit_reply_bytes,
     plan_wait,
     send_with_retries,
@@ -88,6 +90,12 @@ IDLE = (
     '{"type": "ping"}',
     '{"type": "keepalive"}',
     '{"type": "content_block_delta", "delta": {"type": "text_delta", "text": ""}}',
+    '{"type": "content_block_start", "index": 7, "content_block": {"type": "text", "text": ""}}',
+    '{"type": "content_block_stop", "index": 7}',
+    '{"type": "message_delta", "delta": {"stop_reason": null}, "usage": {"output_tokens": 1}}',
+    '{"type": "response.in_progress", "response": {"id": "r"}}',
+    '{"type": "unheard_of", "filler": "x"}',
+    '{"filler": "x"}',
     '{"choices": []}',
     '{"choices": [{"delta": {"role": "assistant", "content": ""}}]}',
     '{"type": "response.output_text.delta", "delta": ""}',
@@ -96,6 +104,9 @@ IDLE = (
 BUSY = (
     '{"type": "content_block_delta", "delta": {"type": "signature_delta", "signature": "x"}}',
     '{"type": "message_start", "message": {}}',
+    '{"type": "content_block_start", "content_block": {"type": "tool_use", "id": "t", "name": "read"}}',
+    '{"type": "message_stop"}',
+    '{"type": "response.output_item.done", "item": {"type": "message"}}',
     '{"choices": [{"delta": {}, "finish_reason": "stop"}]}',
     '{"choices": [{"delta": {"tool_calls": [{}]}}]}',
     '{"type": "response.output_text.delta", "delta": "x"}',
@@ -199,6 +210,27 @@ def test_a_wait_can_be_cut_short_and_is_shown_before_it_begins() -> None:
 
     [event] = asyncio.run(run())
     assert event == RetryScheduled(model="m", retry=1, of=2, seconds=59.0, reason="429: rate limited")
+
+
+@pytest.mark.parametrize(("limits", "most"), [(DEFAULT_RETRIES, 60), (PATIENT_RETRIES, 300)])
+def test_a_provider_asks_for_no_wait_over_a_minute_and_for_no_more_than_the_limit(
+    limits: RetryLimits, most: int
+) -> None:
+    def wait(seconds: int) -> list[float]:
+        waits: list[float] = []
+
+        async def sleep(taken: float) -> None:
+            waits.append(taken)
+
+        async def attempt() -> None:
+            raise limited(seconds)
+
+        with pytest.raises(RateLimited):
+            asyncio.run(send_with_retries(attempt, "m", 20, CallOptions(sleep=sleep, limits=limits)))
+        return waits
+
+    assert wait(61) == []
+    assert sum(wait(60)) == most
 
 
 def test_a_person_who_watches_gets_ten_retries_of_an_overloaded_provider() -> None:

@@ -333,6 +333,7 @@ ONE_MODEL = STEPS.filter(lambda step: step[0] not in ("model", "restart"))
 @example(steps=[*COLD, ROUND, ("compact", 0.9), ROUND, ("restart",), ROUND])
 @example(steps=[*COLD, ROUND, ("rewind", 0.15), ROUND, ("restart",), ROUND])
 @example(steps=[*COLD, ("compact", None), ROUND, ("rewind", 0.3), ROUND, ("restart",), ROUND])
+@example(steps=[*COLD, ("model", ALSO_SIGNED), ("compact", None), ("restart",)])
 def test_each_change_of_what_the_provider_sees_is_one_cut_and_a_restart_changes_nothing(
     steps: list[Step],
 ) -> None:
@@ -349,12 +350,17 @@ def with_sends(steps: Sequence[Step]) -> list[Step]:
 @settings(max_examples=up_to(50))
 @given(steps=st.lists(ONE_MODEL, max_size=25).map(with_sends).map(lambda steps: [*COLD, *steps]))
 @example(steps=with_sends([*(ROUND,) * 8, ("compact", 0.8), ("reopen",), ROUND, ("compact", None), ROUND]))
-def test_a_restored_session_clears_when_the_one_that_ran_on_does(steps: list[Step]) -> None:
+@example(steps=[*COLD, ("rewind", 0.875), ("reopen",)])
+@example(steps=[*(ROUND,) * 8, ("send",), ("pause",), ROUND, ("reopen",), ROUND])
+def test_a_restored_session_clears_and_counts_as_the_one_that_ran_on_does(steps: list[Step]) -> None:
     restored, ran_on = live_twice(*steps)
     assert [(cut.reason, cut.detail) for cut in restored.cuts] == [
         (cut.reason, cut.detail) for cut in ran_on.cuts
     ]
     assert restored.sent == ran_on.sent
+    assert restored.last is not None
+    assert ran_on.last is not None
+    assert restored.last.tokens == ran_on.last.tokens
 
 
 def ended(life: Life) -> list[ProviderClearingEnded]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from sevenfold.core.messages import Message
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.session import Session
+from sevenfold.session.budget import Expense, SpendSettings, SpendState, add_expense
+from sevenfold.session.governor import SpendCharge, describe_spend
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.transcript import read_events
 from tests.session.talk import FRAME, Listener
@@ -68,3 +71,16 @@ def test_what_a_session_told_is_on_the_disk_when_it_is_closed(tmp_path: Path) ->
         told = [each.name for each in read_events(folder)]
     assert told == [name for name in listener.names() if name in told]
     assert {"ForkStarted", "ForkEnded", "CallCharged"} <= set(told)
+
+
+def test_what_was_spent_is_described_against_both_caps() -> None:
+    now = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    charge = SpendCharge(at=now, kind="notes", model="m", session="s", tokens=900, read=800, micro_usd=70_000)
+    spent = add_expense(SpendState(), Expense(900, 70_000), now - timedelta(hours=3))
+    rules = SpendSettings(cents_per_hour=5, tokens_per_hour=6, cents_per_day=7, tokens_per_day=8)
+    found = describe_spend(spent, [charge], rules, now)
+    assert found["hour"] == {"micro_usd": 0, "tokens": 0, "cap_micro_usd": 50_000, "cap_tokens": 6}
+    assert found["day"] == {"micro_usd": 70_000, "tokens": 900, "cap_micro_usd": 70_000, "cap_tokens": 8}
+    assert found["kinds"] == {
+        "notes": {"calls": 1, "tokens": 900, "cached_tokens": 800, "micro_usd": 70_000, "unpriced_calls": 0}
+    }

@@ -92,3 +92,19 @@ def test_a_refusal_is_no_lost_bill_and_a_broken_answer_is_one(
             assert len(refused) == 1 - unbilled
 
     asyncio.run(tell())
+
+
+def test_a_request_that_is_sent_again_after_a_refusal_is_on_the_disk_too(tmp_path: Path) -> None:
+    async def tell() -> None:
+        async with await opened(tmp_path) as session:
+            view = await session.prepare()
+            session.note_failure(Overloaded("busy"))
+            assert await session.prepare() is view
+            assert session.unbilled_requests == 1
+            assert stored(tmp_path, session.id)[-1] == SentRecord(FRAME.model, "main")
+            assert await session.prepare() is view
+            assert session.unbilled_requests == 1
+            await session.record(reply(Message("assistant", "Hi."), 1))
+            assert session.unbilled_requests == 0
+
+    asyncio.run(tell())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.core.errors import DiskFull, WindowFull
+from sevenfold.core.errors import DiskFull, WindowFull, WireError
 from sevenfold.core.events import BillLost, HistoryChanged, ResultSpilled, SpillFailed, TranscriptFailed
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId, write_message
+from sevenfold.core.requests import PreparedRequest
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.session.blocking import BlockingSession
 from sevenfold.store.transcript.transcript import Transcript
@@ -328,3 +330,71 @@ def test_a_reply_the_caller_dropped_leaves_the_bill_and_nothing_else(opened: Ope
     more = session.prepare(wires(ask, Message("user", "never mind")))
     assert [message.content for message in more.request.messages] == ["go", "never mind"]
     assert 5_000 <= more.tokens < 5_100
+
+
+def test_an_answer_asked_for_again_after_a_restart_is_as_if_there_was_no_restart(
+    opened: Open, listener: Listener
+) -> None:
+    asked = [Message("user", "go"), call(1).message, result(1, "done")]
+    session = opened()
+    before = session.prepare(wires(*asked))
+    session.record(call(2, tokens=5_000))
+    session.close()
+    again = opened(session.id)
+    assert tuple(again.history) == (*asked, call(2).message)
+    # The caller asks again without the answer, which no request has carried.
+    view = again.prepare(wires(*asked))
+    assert view.request.messages == before.request.messages
+    assert (view.cuts, listener.events) == ((), [])
+    again.record(call(3, tokens=5_000))
+    assert again.prepare(wires(*asked, call(3).message, result(3, "done"))).cuts == ()
+    again.close()
+    assert tuple(opened(session.id).history) == (*asked, call(3).message, result(3, "done"))
+
+
+def test_an_answer_before_a_restart_stands_in_what_goes_on(opened: Open) -> None:
+    session, go = opened(), Message("user", "go")
+    session.history.append(go)
+    session.prepare()
+    session.record(call(1))
+    session.close()
+    again = opened(session.id)
+    again.history.append(result(1, "done"))
+    assert again.prepare().request.messages == (go, call(1).message, result(1, "done"))
+    again.record(call(2))
+    again.close()
+    once_more = opened(session.id)
+    # Without a `prepare`: another answer for the same session.
+    once_more.record(call(3))
+    assert tuple(once_more.history)[-2:] == (call(2).message, call(3).message)
+
+
+def test_a_breakpoint_of_the_callers_own_is_sent_also_after_a_restart(opened: Open) -> None:
+    said = [
+        Message("user", LARGE),
+        *(m for n in range(3) for m in (call(n).message, result(n, LARGE[:9_000]))),
+    ]
+    messages = wires(*said)
+    messages[2]["content"][0]["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
+
+    def own(view: PreparedRequest) -> list[int]:
+        return [at.index for at in view.request.breakpoints if at.ttl == timedelta(hours=1)]
+
+    session = opened()
+    assert own(session.prepare(messages)) == [2]
+    session.close()
+    assert own(opened(session.id).prepare(messages)) == [2]
+
+
+def test_an_answer_after_a_restart_and_a_list_that_cannot_be_read_is_recorded(opened: Open) -> None:
+    session, go = opened(), Message("user", "go")
+    session.history.append(go)
+    session.prepare()
+    session.record(call(1))
+    session.close()
+    again = opened(session.id)
+    with pytest.raises(WireError):
+        again.prepare([{"role": 5}])
+    again.record(call(2))
+    sent = again.prepare(wires(go, call(1).message, result(1, "done"))).request.messages
+    assert sent == (go, call(1).message, result(1, "done"))

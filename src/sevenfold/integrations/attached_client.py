@@ -203,8 +203,8 @@ class AttachedClient(Generic[ClientT_co]):
             # Python 3.12 starts no thread any more here: a RuntimeError, if all that there are are busy.
             self._close()
         except Exception as error:
-            told = f"closed as the interpreter ended: {type(error).__name__}: {error}"
-            self._emit(ReplyUnrecorded(told))
+            reason = f"closed as the interpreter ended: {type(error).__name__}: {error}"
+            self._emit(ReplyUnrecorded(reason))
 
     def _close(self) -> None:
         if self._conversations.is_closed:

@@ -296,10 +296,10 @@ class _VisibleText:
     @classmethod
     def of(cls, memory: Memory) -> _VisibleText:
         head, body = memory.text.removesuffix(memory.body), memory.body
-        told = memory.document.text("description")
+        description = memory.document.text("description")
         if head and not {*memory.document.fields} - {PATH_FIELD}:
             return cls(head, body)
-        if head and told and told in body:
+        if head and description and description in body:
             return cls(head + body[: len(body) - len(body.lstrip("\n"))], body.lstrip("\n"))
         return cls("", memory.text)
 

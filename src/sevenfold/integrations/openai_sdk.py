@@ -243,10 +243,10 @@ class LayersTransport:
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         data = request.read()
-        told = self._core.read_request(request, data)
-        if told is None:
+        asked = self._core.read_request(request, data)
+        if asked is None:
             return self._http.send(request, stream=True)
-        call: _Call = self._run(self._core.prepare(told, data))
+        call: _Call = self._run(self._core.prepare(asked, data))
         try:
             return self._answer(request, call)
         finally:
@@ -303,10 +303,10 @@ class AsyncLayersTransport:
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         data = await request.aread()
-        told = self._core.read_request(request, data)
-        if told is None:
+        asked = self._core.read_request(request, data)
+        if asked is None:
             return await self._http.send(request, stream=True)
-        call = await self._core.prepare(told, data)
+        call = await self._core.prepare(asked, data)
         try:
             return await self._answer(request, call)
         finally:
@@ -370,8 +370,8 @@ def _read_refusal(response: httpx2.Response) -> PromptTooLong | None:
         body: object = response.json()
     except ValueError:
         body = None
-    told = cast("dict[str, object]", body).get("error") if isinstance(body, dict) else None
-    error = map_fault(read_provider_fault(response.text, response.status_code, told, response.headers))
+    fault = cast("dict[str, object]", body).get("error") if isinstance(body, dict) else None
+    error = map_fault(read_provider_fault(response.text, response.status_code, fault, response.headers))
     return error if isinstance(error, PromptTooLong) else None
 
 

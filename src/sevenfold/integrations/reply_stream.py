@@ -78,11 +78,11 @@ class StreamedReplyReader:
 
     def _read(self, data: bytes) -> None:
         self._rest += data
-        for told in self._frames() if self._is_framed else self._lines():
-            if told == _DONE:
+        for data_line in self._frames() if self._is_framed else self._lines():
+            if data_line == _DONE:
                 self._is_over = True
                 continue
-            event = json.loads(told)
+            event = json.loads(data_line)
             deque(self._assembly.add(event), maxlen=0)
             self._is_over = self._is_over or event.get("type") in END_TYPES
 
@@ -99,9 +99,9 @@ class StreamedReplyReader:
                 return
             payload = self._rest[12 + header_size : size - 4]
             self._rest = self._rest[max(size, _FRAME_BYTES) :]
-            held = json.loads(payload or b"{}").get("bytes")
-            if isinstance(held, str):
-                yield base64.b64decode(held)
+            encoded = json.loads(payload or b"{}").get("bytes")
+            if isinstance(encoded, str):
+                yield base64.b64decode(encoded)
 
 
 def tee_response(

@@ -7,9 +7,9 @@ here; what else a layer has to remember, it keeps itself. One that has to follow
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Literal
 
 from sevenfold.core.clock import Clock
@@ -21,7 +21,6 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
     is_same_message,
-    new_record_id,
     without_message_thinking,
 )
 from sevenfold.core.normalize import NO_SOURCE, NormalizeRules, ViewNormalizer
@@ -45,7 +44,7 @@ from sevenfold.core.requests import (
 )
 from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
-from sevenfold.core.usage import Usage
+from sevenfold.core.usage import Usage, is_simulated_id
 from sevenfold.layers.conversation_state import (
     COVERS_KEY,
     DROPPED_KEY,
@@ -53,7 +52,10 @@ from sevenfold.layers.conversation_state import (
     FORGOTTEN_KEY,
     PLACES_KEY,
     STATE_KEY,
+    ConversationListener,
     EntryPlaces,
+    HistoryMessage,
+    RecordedReply,
     describe_state,
     restore_state,
 )
@@ -62,52 +64,6 @@ from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
 
 PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryMessage:
-    """One message of the history."""
-
-    message: Message
-    """Without breakpoints, which are no part of what was said."""
-    id: RecordId = field(default_factory=new_record_id)
-    origin: TextOrigin = "human"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedReply:
-    """A reply that was recorded and is not in the view yet."""
-
-    entry: HistoryMessage
-    usage: Usage | None
-    boundaries: int = 0
-    """How many had been made when it was recorded."""
-    binding: str = ""
-    """Of the parameters that it was asked for with: its thinking holds under them alone."""
-
-
-class ConversationListener:
-    """Follows a conversation as it changes. A subclass overrides what it wants to know."""
-
-    def message_added(self, entry: HistoryMessage) -> None:
-        """The history has a new message."""
-
-    def message_shown(self, item: ViewMessage) -> None:
-        """The view has a new message at its end."""
-
-    def view_rewritten(self, *, keeps_beginning: bool) -> None:
-        """The view is another one."""
-
-    def view_cut(self, first: int) -> None:
-        """The view differs from this message on from what was sent."""
-
-    def cut_detail(self) -> Mapping[str, Json]:
-        """What a resumed session has to know of it after a cut that is being announced."""
-        return {}
-
-    def request_answered(self, idle: timedelta | None) -> None:
-        """`last` is a new request, which started so long after the one before with the same model, system
-        prompt and tools; None: it is the first."""
 
 
 class Conversation:
@@ -138,6 +94,8 @@ class Conversation:
         self.places = EntryPlaces()
         self.boundaries = 0
         """Boundaries that were written to the transcript: compactions."""
+        self.summed_up = 0
+        """Messages that the last compaction knew: its summary may speak of each. 0 without one."""
         self._readable: list[int] = []
         """The entries that a resumed session reads: those that the last boundary kept, and those since."""
         self.shown = ViewMessages()
@@ -150,16 +108,16 @@ class Conversation:
         self._cached = CachedRequests()
         self.rounds = 0
         self.said_tokens = 0
-        """Of all messages of the history as they were first shown: no cut makes it smaller."""
+        """Tokens of all messages of the history as they were first shown: no cut makes it smaller."""
         self.betas: tuple[str, ...] = ()
-        """Headers that what stands in the view needs, such as a compaction block."""
+        """Beta headers that blocks in the view need, such as a compaction block."""
         self.cuts: list[Cut] = []
-        """Announced since the last request."""
+        """Cuts announced since the last request."""
         self.revision = 0
         """Grows with every change: two requests of one revision are the same."""
         self.listeners: list[ConversationListener] = []
         self._new_count: JsonObject | None = None
-        """How the count stood when the view was made anew, while that is not announced yet."""
+        """The token count when the view was rebuilt, until that is announced."""
         self._normalizer = ViewNormalizer(self._rules(), emit)
         self._reported: set[BillLost] = set()
 
@@ -170,13 +128,13 @@ class Conversation:
 
     @property
     def cached_at(self) -> datetime | None:
-        """When the last request started whose cache the next one can read: one with the same model, system
-        prompt and tools. None: there was none."""
+        """When the last request with the same model, system prompt and tools started: the next one can read
+        its cache. None without one."""
         return self._cached.started.get(self.binding)
 
     @property
     def first_shown(self) -> int:
-        """The first entry that stands in the view itself; those before it stand in a summary."""
+        """The first entry that is in the view itself; a summary stands for those before it."""
         return min(
             (item.entry for item in self.shown if item.entry != ENGINE_ENTRY), default=len(self.entries)
         )
@@ -197,7 +155,7 @@ class Conversation:
         id: RecordId | None = None,  # noqa: A002 - the record's own word
         usage: Usage | None = None,
     ) -> None:
-        """Add a message to the history and show it. One that has an id is written already."""
+        """Add a message to the history and show it. A message with an id is in the transcript already."""
         self.note_tools(message)
         entry = HistoryMessage(message, id or self.journal.add(MessageRecord(message)), origin)
         self._append_entry(entry)
@@ -206,7 +164,7 @@ class Conversation:
         self.show(message, origin, len(self.entries) - 1, usage)
 
     def drop_from(self, place: int, reason: str) -> None:
-        """The caller changed or dropped messages of the history: all from this place on are forgotten.
+        """The caller changed or dropped messages of the history: forget all from this place on.
 
         What comes after them is handed in again. Where thinking is signed over everything before it, what was
         thought after the change can no longer be sent.
@@ -217,13 +175,14 @@ class Conversation:
             return
         self.places.go_on_at(kept, place)
         if not gone:
-            # What changed is only in a summary, which stays; the next message stands at another place.
+            # The change is inside a summary, which stays; the next message has another place.
             self.journal.add(CutRecord(0, reason, None, freeze_object(self.describe_places())))
             return
         del self.entries[kept:]
         self._readable = [entry for entry in self._readable if entry < kept]
         first = next((at for at, item in enumerate(self.shown) if item.entry >= kept), len(self.shown))
-        stays = [item for item in self.shown if item.entry < kept]
+        # Messages of the engine after a dropped message are dropped too.
+        stays = [item for at, item in enumerate(self.shown) if item.entry < kept and at < first]
         self._emit(HistoryChanged(kept, len(gone), reason))
         self.rewrite(stays, keeps_beginning=first > 0)
         detail = {DROPPED_KEY: [entry.id for entry in gone], **self.describe_places()}
@@ -232,6 +191,7 @@ class Conversation:
     def boundary_written(self, kept: Sequence[int]) -> None:
         """A resumed session reads these entries, and those that are added from now on."""
         self.boundaries += 1
+        self.summed_up = self.places.place_of(len(self.entries))
         self._readable = list(kept)
 
     def describe_places(self) -> dict[str, Json]:
@@ -248,7 +208,9 @@ class Conversation:
 
     # Replies.
 
-    def record_reply(self, reply: ModelResponse, started: datetime) -> RecordedReply:
+    def record_reply(
+        self, reply: ModelResponse, started: datetime, resent_at: datetime | None = None
+    ) -> RecordedReply:
         """Record what a model call cost, and its answer; `take_reply` shows the answer."""
         model = reply.model or self.frame.model
         self.journal.add(
@@ -258,12 +220,14 @@ class Conversation:
                 wire=reply.usage_wire,
                 dialect=reply.dialect,
                 frame=self.binding,
+                is_simulated=is_simulated_id(reply.id),
+                resent_at=resent_at,
             )
         )
         entry = HistoryMessage(reply.message, self.journal.add(MessageRecord(reply.message)))
         usage = reply.usage if reply.usage.requests else None
         if usage is None:
-            # A compatible server may say nothing of usage: the estimate stands.
+            # A compatible server may not report usage: the estimate stays.
             reason = reply.extra.get(UNREADABLE_USAGE)
             self.report_missing_usage(model, reason if isinstance(reason, str) else "none came")
         self.answered(usage, started, self._clock.now())
@@ -272,16 +236,17 @@ class Conversation:
         return RecordedReply(entry, usage, self.boundaries, self.binding)
 
     def take_reply(self, answer: RecordedReply, written: Message | None) -> None:
-        """An answer joins the view as the caller's history has it; None: it does not have it."""
+        """Add an answer to the view as the caller has it. `written`: None if the caller does not have it."""
         own = answer.entry
         is_foreign = answer.binding != self.binding and not self.capabilities.rewrites_history
         if written is not None and is_same_message(written, own.message):
+            shown = without_message_thinking(own.message) if is_foreign else own.message
             if answer.boundaries != self.boundaries:
-                # A resumed session reads nothing before a boundary: it is written again, under its own name.
-                self.journal.add(MessageRecord(own.message), own.id)
+                # A resumed session reads nothing before a boundary: it is written again, under its own name
+                # and as it is shown.
+                self.journal.add(MessageRecord(shown), own.id)
             self.note_tools(own.message)
             self._append_entry(own)
-            shown = without_message_thinking(own.message) if is_foreign else own.message
             self.show(shown, own.origin, len(self.entries) - 1, answer.usage)
             return
         dropped = freeze_object({DROPPED_KEY: [own.id]})
@@ -291,12 +256,12 @@ class Conversation:
             written_id = self.journal.add(MessageRecord(written))
             self.add(written, own.origin, id=written_id, usage=answer.usage)
         elif answer.usage is not None:
-            # No request contained it, so nothing breaks; the size of the prompt is known all the same.
+            # No request contained it, so nothing breaks; its bill still gives the size of the prompt.
             self.tally.bill(answer.usage, Message("assistant", ()), is_output_known=False)
 
     def answered(self, usage: Usage | None, started: datetime, ended: datetime, binding: str = "") -> None:
-        """A request was answered: what it left in the cache, and when. `binding`: of its parameters, if they
-        were others than now."""
+        """Note what a request left in the cache, and when. `binding` is that of its parameters, if they
+        differ from those of now."""
         run, binding = usage.last_run if usage else None, binding or self.binding
         before = self._cached.started.get(binding)
         idle = started - before if before else None
@@ -310,7 +275,7 @@ class Conversation:
         self.rounds += 1
 
     def report_missing_usage(self, model: str, reason: str) -> None:
-        """An answer has no bill to count from."""
+        """Report once that an answer came without a bill."""
         event = BillLost(model, reason)
         if event not in self._reported:
             self._reported.add(event)
@@ -338,11 +303,11 @@ class Conversation:
                 weight = self.tally.add(one.message, own)
             self._append(ViewMessage(one.message, weight, one.entry, own))
         if usage is not None:
-            # Nothing of an empty reply is shown, and its bill holds all the same.
+            # An empty reply is not shown, but its bill counts.
             self.tally.bill(usage, message)
 
     def finish(self, *, is_stored: bool = False) -> None:
-        """Append what the view still lacks to be sent now; it becomes part of what was said."""
+        """Append what the view still needs before it can be sent; it becomes part of the history."""
         for one in self._normalizer.finish():
             self.revision += 1
             origin = self._origin(one.entry)
@@ -386,7 +351,7 @@ class Conversation:
         return places
 
     def announce(self, cut: Cut) -> None:
-        """Write down a change of the view that was made."""
+        """Record a change of the view that was made."""
         self.revision += 1
         detail = dict(cut.detail)
         for listener in self.listeners:
@@ -402,7 +367,7 @@ class Conversation:
         self.journal.add(CutRecord(cut.layer, cut.reason, named, freeze_object(detail)))
 
     def restore_cut(self, detail: JsonObject) -> None:
-        """What a cut left behind, in a session that is resumed and has its messages already."""
+        """Restore what a cut recorded, in a resumed session that has its messages already."""
         first = detail.get(FIRST_KEY)
         if isinstance(first, int):
             self._shorten_last(first)
@@ -425,7 +390,7 @@ class Conversation:
         self.revision += 1
         reason = PARAMS_CHANGED
         if frame.model != self.frame.model:
-            # It has a cache of its own: nothing of the view changed, and nothing of it is read.
+            # Each model has a cache of its own: the view is the same, but none of it can be read.
             reason = f"the model changed from {self.frame.model} to {frame.model}"
             self.cuts.append(Cut(0, reason, WHOLE_PROMPT))
             self.last = replace(self.last, messages=0)

@@ -96,9 +96,9 @@ def read_overflow(
     """
     text = message[:LONGEST_TEXT]
     is_named = bool(names & TOO_LONG_CODES)
-    told = _overflow_text(fields or {}) if is_named else None
-    if told is not None:
-        return told
+    overflow = _overflow_text(fields or {}) if is_named else None
+    if overflow is not None:
+        return overflow
     for pattern in _FIGURES:
         match = pattern.search(text)
         if match:

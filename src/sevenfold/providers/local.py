@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from sevenfold.core.errors import InputError, SettingsError, describe_missing
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.core.tokens.estimation import EXACT_ESTIMATOR_NAME, TokenEstimator, weigh_exactly
 from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.provider import OnDelta

@@ -130,18 +130,18 @@ class ListMemo(Generic[_Item, Made]):
 
     def of(self, items: Sequence[_Item]) -> list[Made]:
         """What was made of each, as a list of the caller's own."""
-        held = self._items
-        if len(items) < len(held) // 2:
+        known = self._items
+        if len(items) < len(known) // 2:
             # A fork is a little longer or shorter than its parent; a cut this deep is one for good.
-            del held[len(items) :], self._made[len(items) :]
+            del known[len(items) :], self._made[len(items) :]
         # Made first, then held: an item that cannot be written must not stand for what was made of another.
-        for at, (item, old) in enumerate(zip(items, held, strict=False)):
+        for at, (item, old) in enumerate(zip(items, known, strict=False)):
             if item is not old:
                 self._made[at] = self.make(item)
-                held[at] = item
-        for item in items[len(held) :]:
+                known[at] = item
+        for item in items[len(known) :]:
             self._made.append(self.make(item))
-            held.append(item)
+            known.append(item)
         return self._made[: len(items)]
 
 

@@ -196,20 +196,27 @@ async def limit_error_body(response: httpx2.Response) -> None:
         limit_reply_async(response, MAX_ERROR_BYTES)
 
 
-_IDLE_EVENTS = frozenset({"ping", "keepalive"})
+_FRAMING = frozenset({"message_start", "message_stop", "error"})
+_IDLE_RESPONSES = frozenset({"response.queued", "response.in_progress"})
+"""Sent again and again while nothing happens. Of the Responses API, all other events carry something."""
 
 
 def shows_progress(event: object) -> bool:
-    """Whether an event of a stream brings the answer on: no ping, and no delta without content."""
+    """Whether an event of a stream brings the answer on: no ping, no delta or block without content, and
+    nothing of a kind that we do not know."""
     if not isinstance(event, Mapping):
         return False
     wire = cast("Mapping[str, object]", event)
-    if wire.get("type") in _IDLE_EVENTS:
-        return False
     if "choices" in wire:
         choices = wire["choices"]
         return any(map(_grows, cast("list[object]", choices))) if isinstance(choices, list) else False
-    return "delta" not in wire or _has_content(wire["delta"])
+    if "delta" in wire:
+        return _has_content(wire["delta"])
+    kind = wire.get("type")
+    if kind == "content_block_start":
+        return _has_content(wire.get("content_block"))
+    is_response = isinstance(kind, str) and kind.startswith("response.")
+    return kind in _FRAMING or (is_response and kind not in _IDLE_RESPONSES)
 
 
 def _grows(choice: object) -> bool:
@@ -270,6 +277,9 @@ def _stalled(stall: timedelta, *, has_begun: bool) -> ReplyBroken | ProviderUnre
 _FIRST_DELAY = 0.5
 _CONFLICT = 409
 """The SDKs try again after a lock that was not had."""
+
+MAX_ASKED_WAIT = timedelta(minutes=1)
+"""Of one wait that a provider asks for, also where a person watches: beyond it they decide."""
 
 _Answer = TypeVar("_Answer")
 
@@ -345,7 +355,7 @@ def plan_wait(
     asked = error.retry_after
     if asked is not None and asked > timedelta():
         seconds = asked.total_seconds()
-        return seconds if seconds <= left_seconds else None
+        return seconds if seconds <= min(left_seconds, MAX_ASKED_WAIT.total_seconds()) else None
     # Several clients that failed together do not come back together.
     delay = min(_FIRST_DELAY * 2.0**retry, max_delay.total_seconds()) * (1 - 0.25 * random.random())
     return delay if delay <= left_seconds else None

@@ -109,9 +109,9 @@ class ScriptedProvider:
 
     def _refusal(self, request: ModelRequest, number: int) -> CallUnexpected:
         last = request.messages[-1] if request.messages else None
-        told = "no message" if last is None else f"a {last.role} message that says {_shown(last)!r}"
+        shown = "no message" if last is None else f"a {last.role} message that says {_shown(last)!r}"
         trouble = (
-            f"request {number}, of {request.purpose!r}, ends with {told}, and no step is left for it; "
+            f"request {number}, of {request.purpose!r}, ends with {shown}, and no step is left for it; "
             "add one, or find out why it was sent"
         )
         # Kept as well as raised: a writer may turn any error into an event and carry on.

@@ -1,12 +1,12 @@
 """Finds the session that a caller's list of messages goes on with, after the caller was restarted.
 
-A caller with a list of its own names no session. Without this, its first request would open a new one that
-knows nothing of what was stored, cleared or summed up before: the view would be another than the one that was
-sent, which the cache does not have and signed thinking does not allow.
+A caller with a list of its own names no session. Without this module, its first request would open a new
+session that does not know what was stored, cleared or summarised before. Its view would differ from what was
+sent: the cache does not have it, and models that sign thinking refuse it.
 
-A session that is not the caller's would put what another conversation said into the view. So the whole
-history of the session has to stand in the list, message by message from the first, also what a boundary has
-summed up. In doubt there is no earlier session: a new one is always right.
+The wrong session would put text of another conversation into the view. So the list has to contain the whole
+history of the session, message by message from the first, including messages that a summary replaced. If in
+doubt, the answer is that there is no earlier session: a new one is always correct.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from sevenfold.store.transcript.records import (
 from sevenfold.store.transcript.transcript import SessionEntry, SessionId, is_agent_session, list_sessions
 
 MAX_SESSIONS = 32
-"""The newest ones, which are looked at: whoever was restarted was at work lately."""
+"""How many of the newest sessions are compared: a caller that was restarted was active lately."""
 TAIL_BYTES = 1024 * 1024
-"""Of each transcript, looked at before all of it is read. An answer that has a longer result behind it is not
-found."""
+"""The end of each transcript, searched for the last answer before all of it is read. An answer followed by
+more than this is not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierSession:
-    """A session whose history the caller's list holds."""
+    """A session whose whole history is in the list of the caller."""
 
     id: SessionId
     size_bytes: int
     """Of its transcript when it was read."""
 
     def is_unchanged(self, sessions: Folder) -> bool:
-        """Whether nothing was added to it since. To be asked by who holds the session."""
+        """Whether nothing was added to it since. Call this while you hold the session."""
         found = sessions.stat(f"{self.id}.jsonl")
         return found is not None and found.size_bytes == self.size_bytes
 
@@ -73,9 +73,9 @@ def find_earlier_session(
     """The session that these messages go on with; None where there is none, or more than one. Blocks on the
     disk.
 
-    The caller's last answer has to be one that the session was given by this model, with this system prompt
-    and these tools: an example that the caller wrote itself begins many conversations. It is the session's
-    last, or the next was lost on its way and is asked for again.
+    The last answer in the list has to be one that the session got from this model, with this system prompt
+    and these tools: the same example, written by the caller, may begin many conversations. It has to be the
+    last answer of the session, or the one before it if the last was lost on its way to the caller.
     """
     said = _read_messages(messages)
     last = next((at for at in reversed(range(len(said))) if said[at].role == "assistant"), None)
@@ -92,14 +92,14 @@ def find_earlier_session(
 
 
 def _read_messages(messages: Sequence[object]) -> list[Message]:
-    """None of them where one is none: whoever takes them in says what is wrong."""
+    """Nothing if one of them is not a message: the session reports what is wrong with it."""
     with suppress(WireError, InputError):
         return [one if isinstance(one, Message) else read_message(one) for one in messages]
     return []
 
 
 def _find_mark(answer: Message) -> bytes:
-    """Bytes that stand in every transcript with this answer; none where it says nothing."""
+    """Bytes that every transcript with this answer contains; empty if the answer has no text and no call."""
     for block in answer.blocks:
         if isinstance(block, ToolUse):
             return write_json(block.id)
@@ -110,7 +110,7 @@ def _find_mark(answer: Message) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the caller's list asks of a session."""
+    """What a session has to match."""
 
     said: Sequence[Message]
     last: int
@@ -129,7 +129,7 @@ def _is_earlier(sessions: Folder, entry: SessionEntry, wanted: _Wanted, mark: by
 
 
 def _holds_history(sessions: Folder, entry: SessionEntry, wanted: _Wanted) -> bool:
-    """Whether the list holds all that the session does. The first message that it lacks ends the reading."""
+    """Whether the list contains the whole history of the session. Reading stops at the first difference."""
     comparison = _Comparison(wanted=wanted)
     for line in scan_transcript(sessions, entry.id, end=entry.size_bytes, kinds=("cut", "decision")):
         if isinstance(line, StoredRecord):
@@ -149,8 +149,8 @@ class _Answer:
 
 @dataclass(slots=True, kw_only=True)
 class _Comparison:
-    """A session's whole history next to the caller's list. A boundary ends nothing here: what is before it
-    stands in the transcript too, and messages that were written again have their old ids."""
+    """Compares the whole history of a session with the list of the caller. A boundary changes nothing: the
+    transcript has what came before it, and messages that were written again keep their ids."""
 
     wanted: _Wanted
     _dropped: set[RecordId] = field(default_factory=set[RecordId])
@@ -159,21 +159,21 @@ class _Comparison:
     _same: int = 0
     """Messages from the start that both have."""
     _open: list[_Answer] = field(default_factory=list[_Answer])
-    """Answers behind them. With nothing after them the caller may have any one of them, or none."""
+    """Answers after them. At the end of the history the caller may have any one of these, or none."""
     _binding: str = ""
-    """Of the bill that was read last, which stands right before its answer."""
+    """The binding of the last bill, which is written right before its answer."""
     _replaced: _Answer | None = None
-    """The answer read last, if the caller did not keep it as it was."""
+    """The last answer, if the caller replaced it."""
     _last_binding: str = ""
-    """Of the answer that is the caller's last."""
+    """The binding of the last answer in the list."""
     _is_counted: bool = True
-    """Whether the last cut that says how long the history was agrees with what was read."""
+    """Whether the last cut that states the length of the history agrees with the messages read."""
     _uncounted: int = 0
-    """The last of the open answers, which that cut did not count: a session that was resumed behind it does
-    not have them, and one that ran on wrote the last again, under its old id."""
+    """Open answers that this cut did not count: a session resumed after it does not have them, and one that
+    continued wrote the last of them again under its old id."""
 
     def prepare(self, record: Record) -> None:
-        """What later records say of earlier ones, before `take`."""
+        """Read what later records say about earlier ones. Call it for all records before `take`."""
         match record.body:
             case CutRecord(detail=detail):
                 gone = detail.get(DROPPED_KEY)
@@ -185,7 +185,7 @@ class _Comparison:
                 pass
 
     def take(self, record: Record) -> bool:
-        """Whether the list may still hold all of it."""
+        """Whether the list may still contain the whole history."""
         match record.body:
             case UsageRecord(who="main", frame=binding):
                 self._binding = binding
@@ -201,7 +201,7 @@ class _Comparison:
 
     @property
     def is_match(self) -> bool:
-        """Whether the list, with all of the session read, holds all of it."""
+        """Whether the list contains the whole history. Ask after all records were taken."""
         if not self._is_counted:
             return False
         rest = self.wanted.said[self._same : self.wanted.last + 1]
@@ -235,7 +235,7 @@ class _Comparison:
         return True
 
     def _settle(self) -> bool:
-        """Compare the answers that something follows: the caller has all of them."""
+        """Compare answers that a message follows: the caller must have all of these."""
         said, answers, self._open = self.wanted.said, self._open, []
         for answer in answers:
             if self._same >= len(said) or not _is_same_answer(answer.message, said[self._same]):
@@ -250,7 +250,7 @@ class _Comparison:
         return self._same < len(said) and is_same_message(message, self._as_stored(said[self._same]))
 
     def _as_stored(self, message: Message) -> Message:
-        """The caller's message as the transcript has it: with previews of the results that were stored."""
+        """The message as the transcript has it: with previews in place of stored results."""
         return change_blocks(message, lambda b: self._stored(b) if isinstance(b, ToolResult) else b)
 
     def _stored(self, result: ToolResult) -> ToolResult:
@@ -264,7 +264,7 @@ class _Comparison:
 
 
 def _is_same_answer(one: Message, said: Message) -> bool:
-    """Whether it is the same answer, which many callers keep without thinking or other fields."""
+    """Whether both are the same answer. Many callers keep it without thinking or other fields."""
     if said.role != "assistant":
         return False
     if is_same_message(without_message_thinking(one), without_message_thinking(said)):

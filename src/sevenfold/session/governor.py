@@ -73,7 +73,7 @@ _STATE = "spend.json"
 _MAX_STATE_BYTES = 1024 * 1024
 LEDGER = "ledger-"
 CHARGE = "charge"
-"""What a line of the ledger is called, beside the records of a transcript."""
+"""The kind of a ledger line, so that it differs from the records of a transcript."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +86,15 @@ class SpendCharge:
     session: str
     tokens: int
     read: int
-    """Of the tokens, those that came out of the cache."""
+    """Tokens of these that were read from the cache."""
     micro_usd: int | None
     """None: the price is not known."""
     prompt: int | None = None
-    """Of the tokens, those of the prompt; None in a line of an older version."""
+    """Tokens of these in the prompt; None in a line of an older version."""
 
     @property
     def is_unbilled(self) -> bool:
-        """Whether no bill came: the answer broke off, or the process died. Caps count what was expected."""
+        """Whether no bill came: the answer broke off, or the process died. Caps count the expected cost."""
         return not self.model
 
 
@@ -129,7 +129,7 @@ class SpendStore:
             return EMPTY_OBJECT
 
     def change(self, now: datetime, change: Callable[[JsonObject], JsonObject]) -> None:
-        """Read, change and replace the state with nobody else in between. If `change` raises, it stays."""
+        """Read, change and replace the state under a lock. If `change` raises, nothing is written."""
         with mutex(self._folder, SPEND_FOLDER):
             before = self.read(now)
             after = change(before)
@@ -137,7 +137,7 @@ class SpendStore:
                 self._folder.replace(_STATE, write_json(after))
 
     def append(self, charge: SpendCharge) -> None:
-        """One line more, on the disk when this returns."""
+        """Append a line. It is on the disk when this returns."""
         fields = {key: value for key, value in asdict(charge).items() if key != "at"}
         at = charge.at.astimezone(UTC)
         with Transcript.open(self._folder, f"{LEDGER}{at:%Y-%m-%d}", emit=self._emit) as ledger:
@@ -184,7 +184,7 @@ class Governor:
 
     def __init__(
         self,
-        book: SpendStore,
+        store: SpendStore,
         settings: SpendSettings,
         *,
         session: str = "",
@@ -194,7 +194,7 @@ class Governor:
         check: Callable[[SpendState, SpendHold], None] | None = None,
     ) -> None:
         """`check` may raise `SpendRefused` for a cap of its own, with no other call being held meanwhile."""
-        self._store, self._settings, self._session = book, settings, session
+        self._store, self._settings, self._session = store, settings, session
         self._check = check
         self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
 
@@ -251,7 +251,7 @@ class Governor:
         )
 
         def write() -> None:
-            # The ledger first: a death in between counts the call twice for the caps, and never not at all.
+            # The ledger first: if the process dies in between, the caps count the call twice, but never not.
             self._store.append(line)
             self._change(lambda state: clear_strikes(settle_hold(state, hold, spent, now), hold.kind))
 
@@ -264,7 +264,7 @@ class Governor:
         """The call failed: one strike, and what was held is free again unless an answer had begun."""
         now = self._clock.now()
         spent = hold.expense if isinstance(error, ReplyBroken) else Expense()
-        is_strike = not isinstance(error, PromptTooLong)  # whoever asked cuts and asks again
+        is_strike = not isinstance(error, PromptTooLong)  # the caller cuts and asks again
         paused: list[KindPaused] = []
 
         def change(state: SpendState) -> SpendState:
@@ -336,13 +336,13 @@ class Governor:
             self._store.append(self._unbilled(hold, now))
 
     def _unbilled(self, hold: SpendHold, now: datetime) -> SpendCharge:
-        """A call that no bill came for, as a line of the ledger."""
+        """A call without a bill, as a line of the ledger."""
         return SpendCharge(
             at=now, kind=hold.kind, model="", session=self._session, tokens=0, read=0, micro_usd=None
         )
 
     def _read(self, wire: JsonObject, now: datetime) -> SpendState:
-        """The state; where there is none, or none that can be read, what the ledger says was spent."""
+        """The state. If it is missing or cannot be read, it is computed from the ledger."""
         if wire:
             try:
                 return read_fields(SpendState, wire)
@@ -356,7 +356,7 @@ class Governor:
 
 
 def _micro(usd: Decimal) -> int:
-    """In micro-dollars, a part of one counted whole: a cap may err to the safe side."""
+    """In micro-dollars, rounded up: a cap may err on the safe side."""
     return int((usd * MICROS_PER_USD).to_integral_value(ROUND_CEILING))
 
 
@@ -393,7 +393,7 @@ class GovernedProvider(ProviderWrapper):
     def send(
         self, request: ModelRequest, on_delta: OnDelta | None = None
     ) -> CoroutineType[Any, Any, ModelResponse]:
-        """Send it. A call that is free goes to the provider as it is."""
+        """Send a request. One that is not governed goes to the provider as it is."""
         send = self._inner.send if request.purpose in self._free else self._send_governed
         return send(request, on_delta)
 
@@ -411,7 +411,7 @@ class GovernedProvider(ProviderWrapper):
         return reply
 
     def _expected(self, request: ModelRequest) -> Usage:
-        """A marked prompt is a fork's, and comes out of the cache; any other is paid in full."""
+        """A prompt with breakpoints belongs to a fork and is read from the cache; others are paid in full."""
         prompt = sum(self._weights.of(request.messages))
         output = min(request.frame.max_tokens, DEFAULT_OUTPUT_TOKENS)
         if request.breakpoints and self._is_cached:

@@ -27,7 +27,7 @@ from sevenfold.core.messages import (
 
 
 class History(Sequence[Message]):
-    """Messages that can be added to and nothing else: what is old need not be looked at again."""
+    """Messages to which you can only add, so that old ones are never compared again."""
 
     __slots__ = ("_messages",)
 
@@ -35,7 +35,7 @@ class History(Sequence[Message]):
         self._messages = list(messages)
 
     def append(self, message: Message) -> None:
-        """Refused here if it is none: nothing can be taken out again, and no view could be made with it."""
+        """Add a message. Anything else is refused here, because it could not be removed again."""
         _refuse_if_none(message)
         self._messages.append(message)
 
@@ -51,6 +51,13 @@ class History(Sequence[Message]):
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
+
+
+def check_history(history: object) -> History | Sequence[object]:
+    """The history that a caller hands in; `InputError` if it is not a list of messages."""
+    if isinstance(history, (History, Sequence)) and not isinstance(history, (str, bytes)):
+        return cast("History | Sequence[object]", history)
+    raise InputError(f"a history is a list of messages, and this is a {type(history).__name__}")
 
 
 def _refuse_if_none(said: object) -> None:
@@ -78,7 +85,7 @@ NO_FIELDS: dict[str, object] = {}
 """What most objects have beside the fields of their class: one for all, so that there is less to look at."""
 
 IMMUTABLE_TYPES = (bool, int, float, Decimal, type(None), JsonObject, Message)
-"""What cannot change in place, beside texts."""
+"""Types whose values cannot change in place, besides texts."""
 
 
 class MessageSnapshot:
@@ -137,7 +144,7 @@ def _shows_fields(value: object) -> bool:
 
 
 class SnapshotChunk:
-    """Consecutive messages, at most `CHUNK_SIZE` of them."""
+    """At most `CHUNK_SIZE` consecutive messages."""
 
     __slots__ = ("_copies", "_fields", "_parts", "_seen", "messages")
 
@@ -216,7 +223,7 @@ class SharedCount:
 
 
 class MessageListTracker:
-    """One caller's list, as it was the last time."""
+    """The list of one caller, as it was at the last call."""
 
     __slots__ = ("_chunks", "_marks", "_messages")
 
@@ -249,13 +256,33 @@ class MessageListTracker:
         known = len(self)
         if 0 < known <= len(messages) and self._means(0, messages) and self._means(known - 1, messages):
             return SharedCount(known, known)
+        same = self._compare(messages)
+        return SharedCount(same.index(False) if False in same else len(same), sum(same))
+
+    def is_edited(self, messages: Sequence[object], end: int) -> bool:
+        """Whether this is the same conversation up to that message, unchanged or with some messages changed.
+
+        One that only begins alike differs in most of what either side says after that.
+        """
+        same = self._compare(messages)[:end]
+        if False not in same:
+            return True
+        rest = range(same.index(False), len(same))
+        return all(
+            2 * sum(same[at] for at in said) > len(said)
+            for is_answer in (True, False)
+            if (said := [at for at in rest if (self._messages[at].role == "assistant") == is_answer])
+        )
+
+    def _compare(self, messages: Sequence[object]) -> list[bool]:
+        """For each message that was seen, and that the list is long enough for, whether it stands there."""
         copied = (message.copy for chunk in self._chunks for message in chunk.messages)
         same = [copy == message for copy, message in zip(copied, messages, strict=False)]
         differing = [index for index, is_same in enumerate(same) if not is_same]
         # A message whose breakpoint moved still means the same, but finding that out means reading it.
         for index in differing[:MAX_CLOSE_COMPARISONS]:
             same[index] = self._means(index, messages)
-        return SharedCount(same.index(False) if False in same else len(same), sum(same))
+        return same
 
     def _means(self, index: int, messages: Sequence[object]) -> bool:
         if self._chunks[index // CHUNK_SIZE].messages[index % CHUNK_SIZE].copy == messages[index]:
@@ -272,7 +299,7 @@ class MessageListTracker:
         self._chunks[-1].append(MessageSnapshot(wire))
 
     def forget(self, kept: int) -> None:
-        """As if nothing from this message on had been seen."""
+        """Forget this message and all after it."""
         if kept >= len(self):
             return
         whole, rest = divmod(kept, CHUNK_SIZE)

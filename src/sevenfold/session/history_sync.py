@@ -1,4 +1,4 @@
-"""Follows the history of the caller: our own append-only one, or any list of messages."""
+"""Follows the history of the caller: a `History`, which only grows, or any list of messages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from sevenfold.core.messages import (
     is_same_message,
     without_message_thinking,
 )
-from sevenfold.core.requests import ENGINE_ENTRY, with_result_texts
-from sevenfold.layers.conversation import Conversation, RecordedReply
+from sevenfold.core.requests import with_result_texts
+from sevenfold.layers.conversation import Conversation
+from sevenfold.layers.conversation_state import HistoryMessage, RecordedReply
 from sevenfold.layers.microcompact.facts import is_cleared_marker
 from sevenfold.layers.tool_results.spill import SpillLayer
 from sevenfold.session.cache.breakpoints import RequestBuilder
@@ -32,7 +33,7 @@ HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there
 
 @dataclass(slots=True, kw_only=True)
 class HistorySync:
-    """One caller's history and how much of it has been taken."""
+    """The history of one caller, and how much of it has been taken in."""
 
     conversation: Conversation
     spilling: SpillLayer
@@ -40,58 +41,72 @@ class HistorySync:
     _taken: int = 0
     _tracker: MessageListTracker = field(default_factory=MessageListTracker)
     _answers: list[RecordedReply] = field(default_factory=list[RecordedReply])
-    """Replies that were recorded and that the caller's own list has not shown yet."""
+    """Replies that were recorded and are not in the list of the caller yet."""
     _is_resumed: bool = False
+    _is_open: bool = False
+    """The first reply in `_answers` was recorded before the session was resumed. It is not known yet whether
+    the caller continues with our `History`, which has the reply, or with a list of its own."""
     _is_rewritten: bool = False
-    """The caller changed something, and what follows it has not been taken again yet."""
+    """The caller changed a message, and the messages after it have not been taken in again yet."""
 
     async def sync(self, history: History | Sequence[object]) -> None:
-        """Take in what is new, or changed, since the last time."""
+        """Take in what is new or changed since the last call."""
         if isinstance(history, History):
+            self.keep_resumed()
             self._settle(None)
             seen = len(history)
             await self.spilling.add(self.conversation, history[self._taken : seen])
-            # Not before: a caller who is cancelled asks again, and must get all of it then.
+            # Only now: a caller that was cancelled calls again and must get all of it.
             self._taken = seen
         else:
             await self._follow_list(history)
 
     def count_shared(self, messages: Sequence[object]) -> SharedCount:
-        """How much of a list seems to be what was followed so far.
+        """How much of a list agrees with the list that was followed so far.
 
-        Nothing where it goes another way before the end of what a summary stands for: another conversation
-        may begin alike, and would be sent what this one said.
+        Nothing if a summary may cover messages that are not in the list: another conversation may begin with
+        the same messages, and must not be sent a summary of this one.
         """
-        shared = self._tracker.count_shared(messages)
-        is_other_way = shared.prefix == shared.total < len(self._tracker)
-        return SharedCount(0, 0) if is_other_way and shared.total < self._summed_up else shared
-
-    @property
-    def _summed_up(self) -> int:
-        """Messages up to the last one that stands in a summary alone; 0 without a compaction."""
-        conversation = self.conversation
-        if not conversation.boundaries and not self._is_resumed:
-            return 0
-        place_of = conversation.places.place_of
-        shown = {place_of(item.entry) for item in conversation.shown if item.entry != ENGINE_ENTRY}
-        return next(
-            (at for at in range(place_of(len(conversation.entries)), 0, -1) if at - 1 not in shown), 0
-        )
+        summed_up = self.conversation.summed_up
+        is_short = len(messages) < min(summed_up, len(self._tracker))
+        if summed_up and (is_short or not self._tracker.is_edited(messages, summed_up)):
+            return SharedCount(0, 0)
+        return self._tracker.count_shared(messages)
 
     @property
     def followed(self) -> int:
-        """Messages of the caller's own list that were taken."""
+        """How many messages of the list were taken in."""
         return len(self._tracker)
 
+    @property
+    def said(self) -> Sequence[HistoryMessage]:
+        """All messages since the last boundary, including replies that are not in the view yet."""
+        return (*self.conversation.entries, *(answer.entry for answer in self._answers))
+
+    def resume(self, answer: RecordedReply | None) -> History:
+        """Continue a resumed conversation. `answer` is the last reply, if no request has sent it back yet."""
+        self._answers, self._is_open = [answer] if answer else [], answer is not None
+        history = History([entry.message for entry in self.said])
+        self.has_taken(history)
+        return history
+
     def has_taken(self, history: History) -> None:
-        """The conversation, which was resumed, has all of this already."""
+        """All of this is in the resumed conversation already."""
         self._taken, self._is_resumed = len(history), True
 
+    def keep_resumed(self) -> None:
+        """The reply that was open when the session was resumed belongs to the history that continues."""
+        if self._is_open:
+            answer, *self._answers = self._answers
+            self._is_open = False
+            self.conversation.take_reply(answer, answer.entry.message)
+
     def answered(self, answer: RecordedReply, history: History | None) -> None:
-        """A reply was recorded: the next message of the history, or of the caller's list in its own words."""
+        """A reply was recorded: the next message of the history, or, reworded, of the list of the caller."""
         if history is None:
             self._answers.append(answer)
         else:
+            self.keep_resumed()
             self.conversation.take_reply(answer, answer.entry.message)
             history.append(answer.entry.message)
             self._taken = len(history)
@@ -118,11 +133,11 @@ class HistorySync:
         self._is_rewritten = False
 
     def _settle(self, written: Message | None) -> bool:
-        """The recorded replies join the view, if the caller goes on with the last of them; whether so.
+        """Add recorded replies to the view, if the caller continues with the last of them; returns whether.
 
-        Most callers write a reply down in a form of their own: text alone, other fields, no thinking.
+        Most callers keep a reply in a form of their own: text only, other fields, no thinking.
         """
-        answers, self._answers = self._answers, []
+        answers, self._answers, self._is_open = self._answers, [], False
         for answer in answers[:-1]:
             self.conversation.take_reply(answer, None)
         if not answers:
@@ -132,14 +147,14 @@ class HistorySync:
         return is_kept
 
     def _joined(self, synced: SyncResult) -> SyncResult:
-        """Match a first list with a resumed session: messages that both have are not added twice."""
+        """Match the first list after a resume with the session, so that no message is added twice."""
         entries, places, self._taken = self.conversation.entries, self.conversation.places, 0
         both = 0
         for at, entry in enumerate(entries):
             place = places.place_of(at)
             shown = self.spilling.rendered(synced.added[place]) if place < len(synced.added) else None
             if shown is not None:
-                # A boundary wrote kept messages as they were shown then. What was cleared is not compared.
+                # A boundary wrote kept messages as they were shown. Cleared results are not compared.
                 shown = with_result_texts(shown, _cleared_texts(entry.message))
             if shown is None or not (
                 is_same_message(entry.message, shown)
@@ -149,13 +164,13 @@ class HistorySync:
             both += 1
         kept, dropped = places.place_of(both), len(entries) - both
         if kept > len(synced.added):
-            # The caller went back to before the boundary. Only the summary says what was there, so all that
-            # is certainly new is the last turn.
+            # The caller went back to before the boundary, and only the summary covers what was there. So
+            # only the last turn is certainly new.
             kept, dropped = _last_turn(synced.added), max(1, dropped)
         return SyncResult(kept, dropped, synced.added[kept:], synced.marks)
 
     def _known_marks(self, marks: Iterable[CallerBreakpoint]) -> Iterator[CallerBreakpoint]:
-        """The caller's breakpoints at messages that were read when the session was resumed."""
+        """Breakpoints of the caller at messages that the resumed session has."""
         places = self.conversation.places
         for mark in marks:
             entry = places.entry_at(mark.message)
@@ -174,7 +189,7 @@ def _cleared_texts(message: Message) -> dict[ToolUseId, str]:
 
 
 def _last_turn(messages: Sequence[Message]) -> int:
-    """Where the last turn begins: with words of the user, not with a result alone."""
+    """Where the last turn begins: at a message with text of the user, not only results."""
     begins = (
         at
         for at in reversed(range(len(messages)))
@@ -184,7 +199,7 @@ def _last_turn(messages: Sequence[Message]) -> int:
 
 
 def has_same_words(one: Message, other: Message) -> bool:
-    """Whether two messages hold the same words and calls, whatever else is with them."""
+    """Whether two messages have the same text and the same calls."""
     return one == other or (one.role == other.role and _said(one) == _said(other))
 
 

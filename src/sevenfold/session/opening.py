@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Self
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, SettingsError
 from sevenfold.core.events import Emit, Event
-from sevenfold.core.settings import Settings, SettingsSection
-from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
+from sevenfold.core.settings import MemorySettings, PlaceSettings, Settings, SettingsSection
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import (
@@ -105,7 +104,7 @@ class Workspace:
         self._emit(event)
 
     def listen(self, emit: Emit, *, replay: Emit | None = None) -> None:
-        """From now on events go there. What happened before anybody listened goes to `replay` or there."""
+        """Send events to `emit` from now on, and earlier ones to `replay`, or to `emit` without one."""
         for event in self.events:
             (replay or emit)(event)
         self._emit, self.has_listener = emit, True
@@ -233,7 +232,7 @@ class Workspace:
 
 
 def read_settings_files(options: WorkspaceOptions) -> SettingsFiles:
-    """The settings files of a workspace, for whoever asks about them before it is opened."""
+    """The settings files of a workspace, for a caller that asks about them before it opens one."""
     root = find_checkout(options.project) if options.project is not None else None
     return SettingsFiles.read(root, environ=options.environ, arguments=options.settings)
 

@@ -17,8 +17,7 @@ from typing import Self
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit, emit_to_both
 from sevenfold.core.requests import Capabilities, RequestParams
-from sevenfold.core.settings import Settings
-from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.settings import MemorySettings, Settings
 from sevenfold.core.tokens import WindowSettings
 from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.job import SpillText
@@ -278,7 +277,7 @@ def build_compaction(
         steps.conversation,
         steps.window,
         compactor,
-        spills=deps.spills,
+        spilling=steps.spilling,
         folder=opened.start,
         ttl=deps.settings.cache.lifetime,
         clock=deps.clock,

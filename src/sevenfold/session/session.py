@@ -1,4 +1,4 @@
-"""What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` when the turn is over.
+"""What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` at the end of a turn.
 
 A round without tools:
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import (
@@ -45,13 +45,13 @@ from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunne
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.compaction.layer import CompactionRequest
 from sevenfold.layers.context import ContextFile, ContextSource
-from sevenfold.layers.conversation import HistoryMessage
+from sevenfold.layers.conversation_state import HistoryMessage
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.providers.provider import OnDelta, Provider
 from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, RequestLog, SpendSummary
 from sevenfold.session.governor import GovernedProvider, Governor
-from sevenfold.session.history import History, SharedCount
+from sevenfold.session.history import History, SharedCount, check_history
 from sevenfold.session.history_sync import HistorySync
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.session.pipeline import (
@@ -63,7 +63,7 @@ from sevenfold.session.pipeline import (
     build_recall,
     build_view_steps,
 )
-from sevenfold.session.rebuilding import rebuild_view
+from sevenfold.session.rebuilding import rebuild_history
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.transcript import SessionId
 
@@ -111,8 +111,7 @@ class Session:
         self._recovered: set[type[Exception]] = set()
         self._sent: ModelRequest | None = None
         if opened.resumed is not None:
-            self.history = History(rebuild_view(steps, opened.resumed))
-            self._sync.has_taken(self.history)
+            self.history = self._sync.resume(rebuild_history(steps, opened.resumed))
         self._recall = build_recall(steps, opened, self._memories, forks, is_agent=is_agent)
         # Not before: the notes of a resumed session read its whole transcript.
         steps.conversation.listeners.append(self._notes)
@@ -140,12 +139,12 @@ class Session:
         """Start a session in the project that a path lies in, or resume one by its id or as `latest`.
 
         Without a project everything stays in memory. `settings` are by section, as in a settings file. The
-        provider is who writes summaries; without one the session uses only what needs no model. `hooks`
-        are called around each compaction. The spending of its forks is limited by `[spend]`, unless
-        `governs` is off because the provider sees to that itself. With `is_agent` the loop is ours, and what
-        memories a prompt is about may be asked of a cheaper model. Without `trusts_local` the project-local
-        settings file has no more rights than a committed one. `memory` is the project's, where the caller has
-        it open already. `clearable` says of tools, by name, whether their old results may be cleared.
+        provider writes summaries; without one the session uses only what needs no model. `hooks` run around
+        each compaction. `[spend]` limits what its forks cost, unless `governs` is off because the provider
+        does that itself. With `is_agent` the loop is ours, and a cheaper model may choose the memories for a
+        prompt. Without `trusts_local` the project-local settings file has no more rights than a committed
+        one. `memory` is that of the project, if the caller has opened it. `clearable` says, by tool name,
+        whether old results may be cleared.
         """
         options = WorkspaceOptions(
             project=Path(project) if project is not None else None,
@@ -182,7 +181,7 @@ class Session:
             found = cls(frame, opened, provider, hooks, governs=governs, is_agent=is_agent, memory=memory)
             if opened.project is not None and opened.resumed is not None:
                 sessions = opened.project.sessions
-                await run_blocking(lambda: found._notes.catch_up(sessions))
+                await run_blocking(lambda: found._notes.catch_up(sessions, found._sync.said))
         except BaseException:
             await opened.close()
             raise
@@ -211,11 +210,13 @@ class Session:
     @property
     def parent(self) -> ModelRequest:
         """The request that a fork continues: the current view, with the breakpoints of the last request."""
+        self._sync.keep_resumed()
         return self._requests.build_parent()
 
     @property
     def entries(self) -> Sequence[HistoryMessage]:
         """What was said since the last boundary, each with the id of its record."""
+        self._sync.keep_resumed()
         return self._conversation.entries
 
     @property
@@ -230,8 +231,8 @@ class Session:
 
     @property
     def spent(self) -> tuple[SpendSummary, ...]:
-        """What was billed since the session was opened here, by whose calls they were: `main`, `summary`,
-        `notes`, and other kinds of forks."""
+        """What was billed since the session was opened here, by caller: `main`, `summary`, `notes`, and other
+        kinds of forks."""
         return self._monitor.ledger.spent()
 
     @property
@@ -241,11 +242,11 @@ class Session:
 
     @property
     def unbilled_requests(self) -> int:
-        """Requests since the session was opened here that no bill came for: under way, or lost."""
+        """Requests since the session was opened here that have no bill: under way, or lost."""
         return self._request_log.unbilled
 
     def note_failure(self, error: ProviderError) -> None:
-        """The last view was not answered. A refusal has no bill; of anything else it is not known."""
+        """The last view was not answered. A refusal has no bill; any other failure may have one."""
         self._request_log.refused(self._conversation.frame.model, "main", error)
 
     def count_shared(self, messages: Sequence[object]) -> SharedCount:
@@ -262,13 +263,15 @@ class Session:
     ) -> PreparedRequest:
         """The view of this history: what to send now.
 
-        Asked again with nothing new, it answers the same: a client's retries cost nothing and change nothing.
+        Called again with nothing new, it returns the same: a retry costs nothing and changes nothing.
         """
         async with self._one_at_a_time:
             self._refuse_if_closed()
             self._use(frame)
-            await self._take_in(self.history if history is None else _as_list(history))
+            await self._take_in(self.history if history is None else check_history(history))
             if self._requests.is_unchanged and not self._context.is_due:
+                self._request_log.resent(self._conversation.frame.model, "main")
+                await self._journal.flush()
                 return self._requests.resend()
             self._recall.start_search()
             await self._clearing.run(self._window.thresholds)
@@ -291,7 +294,7 @@ class Session:
         self._refuse_if_cramped()
 
     async def _take_in(self, history: History | Sequence[object]) -> None:
-        """Open with the context, then take new messages in and store their large results (layer 1)."""
+        """Begin with the context, then take in new messages and store their large results (layer 1)."""
         self._is_followed = not isinstance(history, History)
         if history and not self._conversation.entries:
             await self._context.begin(self._window.thresholds.auto_compact)
@@ -319,17 +322,18 @@ class Session:
     async def add_context(self, *sources: ContextSource | ContextFile) -> None:
         """Tell the model, from the next request on, what instruction files say, and what is handed in here.
 
-        Before the first request it stands in front of everything. A source of the same kind and name replaces
-        what was handed in before; one without text takes it back. A file is read whenever context is said.
+        Before the first request it stands in front of everything. A source replaces an earlier one of the
+        same kind and name; one without text removes it. A file is read each time the context is written.
         """
         async with self._one_at_a_time:
             self._refuse_if_closed()
             self._context.add_sources(sources)
 
     async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
-        """Compact the view now, or a part of it. `instructions` say what the summary should look at."""
+        """Compact the view now, or a part of it. `instructions` say what the summary should cover."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
+            self._sync.keep_resumed()
             hook_text = await self._hooks.ask_before("manual") or ""
             done = await self._compact(
                 CompactionRequest(trigger="manual", instructions=instructions, hook_text=hook_text, part=part)
@@ -385,9 +389,9 @@ class Session:
             self._request_log.billed("main")
             if self._sent is not None:
                 self._monitor.settle(self._sent, reply, self._clock.now())
-            started = self._requests.answered()
+            started, resent_at = self._requests.answered(), self._requests.resent_at
             self._clearing.read_back(reply)
-            answer = self._conversation.record_reply(reply, started)
+            answer = self._conversation.record_reply(reply, started, resent_at)
             self._sync.answered(answer, None if self._is_followed else self.history)
             self._notes.responded(self.parent)
             await self._journal.flush()
@@ -398,7 +402,7 @@ class Session:
     ) -> ForkResult:
         """Run a fork on what was said so far. It is billed under its kind, and monitored like all calls.
 
-        The session may go on meanwhile, and the fork sees nothing of it.
+        The session may continue meanwhile; the fork does not see what is added.
         """
         self._refuse_if_closed()
         if self._forks is None:
@@ -413,16 +417,16 @@ class Session:
                 emit=self._emit,
             )
         finally:
-            # What it was billed is a record too, and nothing may follow that writes it.
+            # Its bill is a record too, and perhaps nothing else is written after it.
             await self._journal.flush()
 
     def keep_event(self, event: Event) -> None:
-        """Write down with the session's own events what happened around it."""
+        """Add an event from outside the session to its log."""
         if self._opened.log is not None:
             self._opened.log.add(event)
 
     async def turn_ended(self) -> None:
-        """The turn is over: nobody waits for an answer now. What no request has carried yet is kept too."""
+        """The turn is over. Messages that no request has sent yet are written too."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
             if self.history and not self._is_followed:
@@ -437,11 +441,11 @@ class Session:
                 return
             try:
                 if not self._is_followed:
-                    # A result that no request has carried yet is part of what happened all the same.
+                    # A result that no request has sent yet is part of the history too.
                     await self._sync.sync(self.history)
                 await self._notes.close()
             finally:
-                # Whatever went wrong: somebody else may want the session.
+                # Even after an error: another process may want the session.
                 self._is_closed = True
                 await self._recall.close()
                 await run_blocking(self._memories.close)
@@ -491,10 +495,3 @@ class Session:
                 tokens=view.tokens,
                 limit=limit,
             )
-
-
-def _as_list(history: object) -> History | Sequence[object]:
-    """What a caller calls a history; `InputError` where it cannot be one."""
-    if isinstance(history, (History, Sequence)) and not isinstance(history, (str, bytes)):
-        return cast("History | Sequence[object]", history)
-    raise InputError(f"a history is a list of messages, and this is a {type(history).__name__}")

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import Emit
 from sevenfold.core.prices import Catalog, ModelSettings
-from sevenfold.core.settings import SettingsSection
+from sevenfold.core.settings import MemorySettings, PlaceSettings, SettingsSection
 from sevenfold.core.settings.sections import (
     AgentSettings,
     ChatSettings,
     HookSettings,
     McpServer,
     McpSettings,
-    MemorySettings,
     OtherAgentsSettings,
     PermissionSettings,
-    PlaceSettings,
     SandboxSettings,
     ShellSettings,
     SyncSettings,

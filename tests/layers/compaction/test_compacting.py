@@ -13,7 +13,7 @@ from anthropic import AsyncAnthropic
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ResultSpilled
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Image, Message, Text
+from sevenfold.core.messages import Image, Message, Text, write_message
 from sevenfold.core.requests import PreparedRequest, RequestParams
 from sevenfold.layers.compaction.job import Part
 from sevenfold.layers.session_notes.notes_file import NotesFile
@@ -33,6 +33,10 @@ def step(session: BlockingSession, number: int, text: str = "line\n" * 300, *, t
     session.prepare()
     session.record(call(number, "Read", tokens, file_path=f"/src/{number}.py"))
     session.history.append(result(number, text))
+
+
+def wires(messages: list[Message]) -> list[dict[str, object]]:
+    return [write_message(message) for message in messages]
 
 
 def words(session: BlockingSession) -> str:
@@ -63,6 +67,30 @@ def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Pa
         assert again.prepare().request.messages == sent
         again.compact()
         assert "FIRST WISH" in words(again)
+
+
+@pytest.mark.moves_prefix(reason="a summary is asked for by hand, from a view that was never sent")
+def test_a_stored_result_that_a_summary_left_is_known_after_a_restart(tmp_path: Path) -> None:
+    provider = ScriptedProvider(by_purpose={"summary": [make_response(SUMMARY)]})
+    environ, said = {"HOME": str(tmp_path)}, [Message("user", "Mend it.")]
+    with BlockingSession.open(
+        FRAME, project=tmp_path, environ=environ, provider=provider, settings=NO_NOTES
+    ) as session:
+        for number in range(6):
+            session.prepare(wires(said))
+            reply = call(number, "Bash", 2_000 * (number + 1))
+            session.record(reply)
+            said += [reply.message, result(number, "line\n" * (20_000 if number == 0 else 300))]
+        session.prepare(wires(said))
+        session.compact(part=Part("from", 5))
+        sent = session.prepare(wires(said)).request.messages
+    with BlockingSession.open(
+        FRAME, project=tmp_path, session=session.id, environ=environ, settings=NO_NOTES
+    ) as again:
+        # The caller has the whole result, and the view a preview of it.
+        view = again.prepare(wires(said))
+        assert view.request.messages == sent
+        assert not view.cuts
 
 
 @pytest.mark.moves_prefix(reason="a summary is asked for by hand, from a view that was never sent")

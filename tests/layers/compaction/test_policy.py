@@ -224,3 +224,40 @@ def test_the_state_survives_its_json(state: BreakerState) -> None:
 def test_a_state_that_makes_no_sense_is_refused(value: int) -> None:
     with pytest.raises(WireError, match=r"failures_in_row is .*; expected a whole number"):
         read_fields(BreakerState, JsonObject({"failures_in_row": value}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        (
+            {"is_partial": True},
+            {
+                "notes": "notes are about the whole session, not a part of it",
+                "block": "a compaction block stands for everything before it, not for a part",
+            },
+        ),
+        ({"is_directed": True}, {"notes": "notes that are written already cannot follow an instruction"}),
+        (
+            {"notes_missing": "none yet", "fits_window": False},
+            {
+                "notes": "none yet",
+                "block": "the whole view does not fit the window",
+                "summary": "the whole view does not fit the window",
+            },
+        ),
+        (
+            {"notes_missing": "none yet", "block_missing": "not this model", "has_model": False},
+            {
+                "notes": "none yet",
+                "block": "no provider was given to write summaries",
+                "summary": "no provider was given to write summaries",
+                "trimmed": "no provider was given to write summaries",
+            },
+        ),
+    ],
+)
+def test_each_strategy_that_is_skipped_has_a_reason(
+    changes: dict[str, object], reasons: dict[CompactionStrategy, str]
+) -> None:
+    facts = replace(StrategyFacts(trigger="auto", has_structural=True), **changes)
+    assert {skip.rung: skip.reason for skip in choose_strategy(facts, SETTINGS).skipped} == reasons

@@ -71,6 +71,11 @@ def test_a_text_goes_with_another_bullet_space_capital_and_stop() -> None:
     assert [*draft.texts] == ["release.md"]
 
 
+def test_a_name_of_one_letter_is_no_word_whose_capital_is_passed_over() -> None:
+    draft = dream(kept("keys.md", "- a: 1\n- A: 1"))
+    assert "- A: 1" in draft.texts["keys.md"]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -129,6 +134,9 @@ def test_a_list_item_that_is_there_twice_in_one_list_goes() -> None:
         "- Ring Ann.\n- Wait for her.\n- Ring Ann.\n",
         "- Copy from A to B.\n- Copy to A from B.\n",
         "- He may deploy.\n- She may deploy.\n",
+        "- [ ] back it up\n- [ ] migrate\n- [ ] back it up\n",
+        "- Q: why?\n- A: cost\n- Q: why?\n- A: speed\n",
+        "- same as before\n- port 81\n- same as before\n",
         "| a | b |\n| a | b |\n",
         "Run:\n```\nmake\nmake\n```\nRun:\n```\nmake\nmake\n```\n",
     ],

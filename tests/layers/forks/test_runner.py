@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import Event, ForkEnded, ForkStarted, ToolDenied
-from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze_object
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
@@ -144,6 +145,60 @@ def test_an_allowed_call_is_run() -> None:
     assert [use.input["file_path"] for use in ran] == ["/n.md"]
     assert result.denials == ()
     assert result.usage.requests == 2
+
+
+WRITES = make_response(calls={"memory": {"action": "write"}, "Write": {"file_path": "/m.md"}})
+LOOKS = make_response(calls={"memory": {"action": "list"}})
+
+
+@pytest.mark.parametrize(
+    ("steps", "failing", "asked"),
+    [
+        ([WRITES], 0, 1),
+        ([LOOKS, WRITES], 0, 2),
+        ([WRITES, WRITES], 1, 2),
+        ([WRITES, "I leave it."], 2, 2),
+    ],
+)
+def test_a_fork_ends_with_the_writes_that_are_its_work(
+    steps: list[ModelResponse | str], failing: int, asked: int
+) -> None:
+    ran: list[ToolUse] = []
+
+    async def run_tool(use: ToolUse) -> ToolResult:
+        ran.append(use)
+        return ToolResult(use.id, "heard", is_error=len(ran) <= failing or None)
+
+    with ScriptedProvider(by_purpose={"notes": steps}) as provider:
+        brief = ForkBrief(
+            kind="notes",
+            directive="Write.",
+            allow=(ToolPermit("memory"), ToolPermit("Write")),
+            max_rounds=5,
+            ends_when_written=True,
+        )
+        result = asyncio.run(run_fork(request(history(1)), brief, provider, run_tool=run_tool))
+    assert result.is_done
+    assert len(provider.requests) == asked
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}, {"parallel_tool_calls": False}],
+)
+def test_a_fork_that_may_make_one_call_an_answer_goes_on_after_a_write(params: dict[str, Json]) -> None:
+    async def run_tool(use: ToolUse) -> ToolResult:
+        return ToolResult(use.id, "heard")
+
+    parent = request(history(1))
+    parent = replace(parent, frame=replace(parent.frame, params=freeze_object(params)))
+    one = make_response(calls={"memory": {"action": "write"}})
+    with ScriptedProvider(by_purpose={"notes": [one, one, "Done."]}) as provider:
+        brief = ForkBrief(
+            kind="notes", directive="", allow=(ToolPermit("memory"),), max_rounds=5, ends_when_written=True
+        )
+        asyncio.run(run_fork(parent, brief, provider, run_tool=run_tool))
+    assert len(provider.requests) == 3
 
 
 def test_an_allowed_call_that_nobody_can_run_is_denied() -> None:

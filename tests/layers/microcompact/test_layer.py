@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from sevenfold.core.events import ClearingRefused, ResultsCleared
-from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.events import ClearingRefused, ProviderClearingEnded, ResultsCleared
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.core.requests import Capabilities
 from sevenfold.core.tokens import Thresholds
@@ -256,3 +256,54 @@ def test_after_a_view_was_rewritten_its_results_can_still_be_cleared() -> None:
     clearing.talk.rewrite(clearing.talk.shown.items[3:], keeps_beginning=False)
     clearing.work(1, start=5).talk.clock.pass_time(HOUR)
     assert clearing.run() == ["t1", "t2", "t3"]
+
+
+def cleared_there() -> Clearing:
+    """Six results, of which the provider clears the first four."""
+    clearing = opened(model=OPUS, trigger_tokens=4_000, keep_results=2).work(6, tool="Read")
+    clearing.run()
+    assert clearing.layer.oldest == "t4"
+    clearing.talk.cuts.clear()
+    return clearing
+
+
+def test_what_the_provider_cleared_is_cleared_here_on_a_model_that_is_not_told_to() -> None:
+    clearing = cleared_there()
+    before = clearing.talk.tokens
+    clearing.talk.use(params(HAIKU), Capabilities(rewrites_history=True))
+    assert clearing.run() == ["t0", "t1", "t2", "t3"]
+    cut, *_ = clearing.talk.cuts[-1:]
+    assert (cut.layer, cut.first) == (2, 2)
+    assert HAIKU in cut.reason
+    markers = cut.detail[CLEARED_KEY]
+    assert isinstance(markers, JsonObject)
+    assert set(markers) == {"t0", "t1", "t2", "t3"}
+    (event,) = (one for one in clearing.talk.heard.events if isinstance(one, ProviderClearingEnded))
+    assert (event.cleared, event.restored, event.tokens) == (4, 0, 0)
+    assert clearing.talk.tokens == pytest.approx(before, rel=0.3)
+    assert clearing.layer.apply(clearing.talk.frame) == clearing.talk.frame
+    assert clearing.run() == ["t0", "t1", "t2", "t3"]
+
+
+def test_a_result_that_cannot_be_stored_is_whole_again_when_the_provider_stops_clearing() -> None:
+    clearing = cleared_there()
+    clearing.refuses = {"t1"}
+    clearing.talk.use(params(HAIKU), Capabilities(rewrites_history=True))
+    assert clearing.run() == ["t0", "t2", "t3"]
+    (event,) = (one for one in clearing.talk.heard.events if isinstance(one, ProviderClearingEnded))
+    assert (event.cleared, event.restored) == (3, 1)
+    assert event.tokens > 1_000
+
+
+def test_a_caller_with_edits_of_its_own_gets_its_results_back() -> None:
+    clearing = cleared_there()
+    before = clearing.talk.tokens
+    own = {"edits": [{"type": "clear_tool_uses_20250919"}]}
+    frame = replace(params(OPUS), params=freeze_object({CONTEXT_MANAGEMENT_PARAM: own}))
+    clearing.talk.use(frame, clearing.talk.capabilities)
+    assert clearing.run() == []
+    (event,) = (one for one in clearing.talk.heard.events if isinstance(one, ProviderClearingEnded))
+    assert event.reason == "the caller sends edits of tool results itself"
+    assert (event.cleared, event.restored) == (0, 4)
+    assert clearing.talk.tokens == pytest.approx(before + event.tokens, rel=0.05)
+    assert clearing.layer.apply(frame) == frame

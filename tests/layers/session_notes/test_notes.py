@@ -79,7 +79,7 @@ def test_an_update_shows_while_it_is_under_way(session: Folder) -> None:
 def test_the_folder_says_how_long_a_mark_counts(session: Folder) -> None:
     clock = ManualClock()
     with (
-        Folder.open(session.path, patience=FolderTimeouts(mark=5 * SECOND)) as folder,
+        Folder.open(session.path, timeouts=FolderTimeouts(mark=5 * SECOND)) as folder,
         NotesFile(folder, clock=clock).updating(),
     ):
         clock.pass_time(5 * SECOND)

@@ -20,6 +20,7 @@ from sevenfold.layers.session_notes.structural_notes import (
     RequestLedger,
     StructuralNotes,
 )
+from sevenfold.layers.session_notes.work_ledger import STEPS_EACH
 from sevenfold.layers.tool_results.policy import EMPTY_RESULT, ToolResultSettings, render_preview
 from tests.layers.session_notes.sessions import SETTINGS, Told
 
@@ -338,3 +339,18 @@ def test_of_too_many_requests_and_rules_the_oldest_go() -> None:
     assert len(requests.rule_entries()) == MAX_RULES
     assert requests.rule_entries()[-1].text == f"- never do number {MAX_REQUESTS}"
     assert requests.take("  ", 0) is None
+
+
+@pytest.mark.parametrize(("calls", "end"), [(STEPS_EACH, "Read 5.py"), (STEPS_EACH + 1, "Read 5.py; 1 more")])
+def test_the_line_of_a_round_counts_the_calls_that_it_has_no_room_for(calls: int, end: str) -> None:
+    uses = [
+        ToolUse(ToolUseId(f"t{at}"), "Read", JsonObject({"file_path": f"/p/{at}.py"})) for at in range(calls)
+    ]
+    told = Told().user("Look around.")
+    for message in (
+        Message("assistant", tuple(uses)),
+        Message("user", tuple(ToolResult(use.id, "text") for use in uses)),
+    ):
+        told.notes.add(message)
+    (line,) = (line for line in told.section("Worklog").splitlines() if "round 1:" in line)
+    assert line.endswith(end)

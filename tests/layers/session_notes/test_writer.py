@@ -411,3 +411,18 @@ def test_an_edit_of_notes_replaces_one_place_or_all_that_were_asked_for() -> Non
     done = asyncio.run(draft.run(edit(old_string="two", new_string="2", replace_all=True)))
     assert not done.is_error
     assert (draft.text, draft.edits, draft.misses) == (" 2 2", 2, 0)
+
+
+def test_a_cut_finds_the_file_as_it_is_where_the_model_has_noted_all(stage: Stage) -> None:
+    path = f"{stage.session.path}/{NOTES_FILE}"
+
+    async def story() -> None:
+        steps = [make_response(calls={"Edit": edit_of(path, "Mend it\n\n# Current", "Parser\n\n# Current")})]
+        with ScriptedProvider(steps) as models:
+            writer = stage.writer(MODEL, provider=models)
+            await update(writer, "Mend it", parent=parent(), tokens=10_000)
+            loaded = await writer.load_current()
+            assert loaded == await writer.load()
+            assert (loaded.covered, REST_HEADING in (loaded.text or "")) == (1, False)
+
+    run(story)

@@ -28,6 +28,7 @@ from sevenfold.core.messages import Message, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse
 from sevenfold.providers.anthropic import AnthropicProvider, needs_json_body
+from sevenfold.providers.anthropic.wire import MessagesAssembler
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.testing import DropFault, Simulator, StatusFault, StreamFault, call_tool, say
 from sevenfold.testing import Reply as Said
@@ -354,3 +355,11 @@ def test_giving_up_on_a_request_leaves_at_once(sim: Simulator, is_sync: bool) ->
             await client.close()
 
     asyncio.run(run())
+
+
+def test_an_answer_that_begins_again_is_broken() -> None:
+    begin = {"type": "message_start", "message": {"id": "m", "model": "claude-opus-5-5"}}
+    assembly = MessagesAssembler()
+    list(assembly.add(begin))
+    with pytest.raises(ReplyBroken, match="began twice"):
+        list(assembly.add(begin))

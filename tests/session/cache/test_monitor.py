@@ -43,7 +43,7 @@ NOTHING = ModelResponse(message=Message("assistant", ()), usage=Usage(), usage_w
 
 
 @dataclass
-class Desk:
+class MonitorSetup:
     """A watch over one session whose requests are a minute apart."""
 
     sim: Simulator | None = None
@@ -111,31 +111,31 @@ def running() -> Iterator[Simulator]:
 
 
 @pytest.fixture
-def desk(running: Simulator) -> Desk:
+def setup(running: Simulator) -> MonitorSetup:
     running.reset()
-    return Desk(running)
+    return MonitorSetup(running)
 
 
 def test_a_conversation_that_goes_on_says_nothing() -> None:
-    desk = Desk()
-    desk.check(*SAID)
-    assert desk.check(*SAID, assistant("So."), user("More?")) is None
-    assert desk.check(*map(again, SAID), assistant("So."), user("More?"), assistant("Ok.")) is None
-    assert desk.check(*SAID[:1]) is None
-    assert desk.events == []
+    setup = MonitorSetup()
+    setup.check(*SAID)
+    assert setup.check(*SAID, assistant("So."), user("More?")) is None
+    assert setup.check(*map(again, SAID), assistant("So."), user("More?"), assistant("Ok.")) is None
+    assert setup.check(*SAID[:1]) is None
+    assert setup.events == []
 
 
-def test_the_first_image_is_no_break(desk: Desk) -> None:
-    desk.send(*SAID)
-    desk.send(*SAID, assistant("So."), Message("user", (PICTURE, Text("See?"))))
-    assert [event for event in desk.events if isinstance(event, (PrefixBroken, CacheMissed))] == []
+def test_the_first_image_is_no_break(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
+    setup.send(*SAID, assistant("So."), Message("user", (PICTURE, Text("See?"))))
+    assert [event for event in setup.events if isinstance(event, (PrefixBroken, CacheMissed))] == []
 
 
 def test_how_one_roles_blocks_are_split_into_messages_is_no_break() -> None:
-    desk = Desk()
-    desk.check(user("a"), user("b"))
-    assert desk.check(Message("user", (Text("a"), Text("b"))), assistant("c")) is None
-    assert desk.events == []
+    setup = MonitorSetup()
+    setup.check(user("a"), user("b"))
+    assert setup.check(Message("user", (Text("a"), Text("b"))), assistant("c")) is None
+    assert setup.events == []
 
 
 CHANGES: dict[str, tuple[RequestParams, tuple[Message, ...], str, str]] = {
@@ -158,44 +158,44 @@ CHANGES: dict[str, tuple[RequestParams, tuple[Message, ...], str, str]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_an_unannounced_change_is_named_as_the_provider_names_it(desk: Desk, name: str) -> None:
+def test_an_unannounced_change_is_named_as_the_provider_names_it(setup: MonitorSetup, name: str) -> None:
     frame, said, cause, path = CHANGES[name]
     if name == "speed":
         # Only the newest Opus has a fast price.
         frame = replace(frame, model="claude-opus-5-5")
-        first = desk.send(*SAID, frame=replace(FRAME, model="claude-opus-5-5"))
+        first = setup.send(*SAID, frame=replace(FRAME, model="claude-opus-5-5"))
     else:
-        first = desk.send(*SAID)
+        first = setup.send(*SAID)
     assert first.expected_tokens == 0
-    found = desk.send(*said, frame=frame)
-    broken = [event for event in desk.events if isinstance(event, PrefixBroken)]
+    found = setup.send(*said, frame=frame)
+    broken = [event for event in setup.events if isinstance(event, PrefixBroken)]
     assert [(event.cause, event.path) for event in broken] == [(cause, path)]
     reasons = {"params": "unavailable", "message": "messages_changed"}
     assert found.diagnostics == reasons.get(cause, f"{cause}_changed")
-    missed = [event for event in desk.events if isinstance(event, CacheMissed)]
+    missed = [event for event in setup.events if isinstance(event, CacheMissed)]
     assert [(event.cause, event.told) for event in missed] == [(cause, found.diagnostics)]
     assert missed[0].expected_tokens > found.read_tokens
 
 
-def test_what_is_lost_is_about_what_the_provider_says(desk: Desk) -> None:
-    desk.send(*SAID)
-    desk.send(SAID[0], assistant("No."), SAID[2])
-    lost = [event.lost_tokens for event in desk.events if isinstance(event, PrefixBroken)]
+def test_what_is_lost_is_about_what_the_provider_says(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
+    setup.send(SAID[0], assistant("No."), SAID[2])
+    lost = [event.lost_tokens for event in setup.events if isinstance(event, PrefixBroken)]
     assert 0 < lost[0] < 30
-    desk.send(*SAID, frame=replace(FRAME, system="Be long. " * 30))
-    lost = [event.lost_tokens for event in desk.events if isinstance(event, PrefixBroken)]
+    setup.send(*SAID, frame=replace(FRAME, system="Be long. " * 30))
+    lost = [event.lost_tokens for event in setup.events if isinstance(event, PrefixBroken)]
     assert 700 < lost[1] < 1_500
 
 
-def test_a_registered_cut_is_no_break_and_starts_the_reckoning_anew(desk: Desk) -> None:
-    desk.send(*SAID)
+def test_a_registered_cut_is_no_break_and_starts_the_reckoning_anew(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
     cut = Cut(2, "old results cleared", 1)
-    found = desk.send(SAID[0], assistant("(cleared)"), SAID[2], cuts=(cut,))
-    assert desk.events == [CutRegistered("main", 2, "old results cleared", 1)]
+    found = setup.send(SAID[0], assistant("(cleared)"), SAID[2], cuts=(cut,))
+    assert setup.events == [CutRegistered("main", 2, "old results cleared", 1)]
     assert (found.expected_tokens, found.cause) == (0, None)
-    after = desk.send(SAID[0], assistant("(cleared)"), SAID[2], assistant("So."), user("More?"))
+    after = setup.send(SAID[0], assistant("(cleared)"), SAID[2], assistant("So."), user("More?"))
     assert after.read_tokens == after.expected_tokens > 500
-    assert desk.names == ["CutRegistered"]
+    assert setup.names == ["CutRegistered"]
 
 
 @pytest.mark.parametrize(
@@ -212,49 +212,49 @@ def test_a_registered_cut_is_no_break_and_starts_the_reckoning_anew(desk: Desk) 
 def test_a_cut_explains_what_comes_after_its_place(
     first: int, frame: RequestParams, is_explained: bool
 ) -> None:
-    desk = Desk()
-    desk.check(*SAID)
-    assert desk.check(SAID[0], assistant("No."), SAID[2], frame=frame, cuts=(Cut(4, "cut", first),))
-    assert ("PrefixBroken" not in desk.names) == is_explained
+    setup = MonitorSetup()
+    setup.check(*SAID)
+    assert setup.check(SAID[0], assistant("No."), SAID[2], frame=frame, cuts=(Cut(4, "cut", first),))
+    assert ("PrefixBroken" not in setup.names) == is_explained
 
 
 def test_a_cut_explains_that_the_last_image_went() -> None:
-    desk = Desk()
+    setup = MonitorSetup()
     shown = Message("user", (ToolResult(ToolUseId("t"), (PICTURE,)),))
-    desk.check(SAID[0], shown)
-    desk.check(SAID[0], user("[image]"), cuts=(Cut(4, "compacted", 1),))
-    assert desk.names == ["CutRegistered"]
+    setup.check(SAID[0], shown)
+    setup.check(SAID[0], user("[image]"), cuts=(Cut(4, "compacted", 1),))
+    assert setup.names == ["CutRegistered"]
 
 
-def test_a_pause_longer_than_the_cache_lives_is_told_as_such(desk: Desk) -> None:
-    desk.send(*SAID)
-    found = desk.send(*SAID, assistant("So."), user("More?"), wait=timedelta(minutes=6))
+def test_a_pause_longer_than_the_cache_lives_is_told_as_such(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
+    found = setup.send(*SAID, assistant("So."), user("More?"), wait=timedelta(minutes=6))
     assert found.cause == "idle"
-    (missed,) = desk.events
+    (missed,) = setup.events
     assert isinstance(missed, CacheMissed)
     assert (missed.idle_seconds, missed.read_tokens, missed.told) == (360, 0, "")
 
 
-def test_a_clock_that_jumps_back_is_no_pause(desk: Desk) -> None:
-    desk.send(*SAID)
-    desk.now -= timedelta(hours=5)
-    assert desk.send(*SAID, assistant("So."), user("More?")).cause is None
-    assert desk.events == []
+def test_a_clock_that_jumps_back_is_no_pause(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
+    setup.now -= timedelta(hours=5)
+    assert setup.send(*SAID, assistant("So."), user("More?")).cause is None
+    assert setup.events == []
 
 
-def test_a_drop_that_nothing_explains_is_told(desk: Desk) -> None:
-    desk.send(*SAID)
-    assert desk.sim is not None
-    desk.sim.reset()
-    found = desk.send(*SAID, assistant("So."), user("More?"))
+def test_a_drop_that_nothing_explains_is_told(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
+    assert setup.sim is not None
+    setup.sim.reset()
+    found = setup.send(*SAID, assistant("So."), user("More?"))
     assert (found.cause, found.diagnostics) == ("unexplained", "previous_message_not_found")
-    assert desk.names == ["CacheMissed"]
+    assert setup.names == ["CacheMissed"]
 
 
-def test_a_request_that_failed_takes_nothing_away(desk: Desk) -> None:
-    first = desk.send(*SAID)
-    desk.check(*SAID, assistant("So."), user("More?"))
-    after = desk.send(*SAID, assistant("So."), user("More?"))
+def test_a_request_that_failed_takes_nothing_away(setup: MonitorSetup) -> None:
+    first = setup.send(*SAID)
+    setup.check(*SAID, assistant("So."), user("More?"))
+    after = setup.send(*SAID, assistant("So."), user("More?"))
     assert after.expected_tokens == after.read_tokens > first.read_tokens
 
 
@@ -274,102 +274,102 @@ EDITED: dict[str, Callable[[ModelResponse], ModelResponse]] = {
 
 @pytest.mark.parametrize("name", EDITED)
 def test_what_the_provider_did_itself_is_no_miss(name: str) -> None:
-    desk = Desk()
+    setup = MonitorSetup()
     first, later = marked(SAID), marked((*SAID, assistant("So."), user("More?")))
     wrote = replace(NOTHING, usage=Usage(fresh=5, written_5m=700))
     read_none = replace(NOTHING, usage=Usage(fresh=705))
     change = EDITED[name]
-    desk.watch.check(first, START)
-    desk.watch.settle(first, change(wrote) if name == "another dialect" else wrote, START)
-    desk.watch.check(later, START + MINUTE)
-    found = desk.watch.settle(later, change(read_none), START + MINUTE)
+    setup.watch.check(first, START)
+    setup.watch.settle(first, change(wrote) if name == "another dialect" else wrote, START)
+    setup.watch.check(later, START + MINUTE)
+    found = setup.watch.settle(later, change(read_none), START + MINUTE)
     assert found.cause is None
-    assert desk.events == []
+    assert setup.events == []
 
 
 def test_an_answer_that_is_a_compaction_alone_has_read_what_its_run_says() -> None:
-    desk = Desk()
+    setup = MonitorSetup()
     first, later = marked(SAID), marked((*SAID, assistant("So."), user("More?")), who="summary")
-    desk.watch.check(first, START)
-    desk.watch.settle(first, replace(NOTHING, usage=Usage(fresh=5, written_5m=700)), START)
-    desk.watch.check(later, START + MINUTE)
+    setup.watch.check(first, START)
+    setup.watch.settle(first, replace(NOTHING, usage=Usage(fresh=5, written_5m=700)), START)
+    setup.watch.check(later, START + MINUTE)
     run = Iteration(fresh=30, read=700, output=90, kind="compaction")
-    found = desk.watch.settle(later, replace(NOTHING, usage=Usage(iterations=(run,))), START + MINUTE)
+    found = setup.watch.settle(later, replace(NOTHING, usage=Usage(iterations=(run,))), START + MINUTE)
     assert (found.read_tokens, found.cause) == (700, None)
-    assert desk.events == []
+    assert setup.events == []
 
 
 def test_an_answer_to_a_request_that_nobody_checked_is_booked_all_the_same() -> None:
-    desk = Desk()
-    found = desk.watch.settle(marked(SAID), replace(NOTHING, usage=Usage(read=9)), START)
+    setup = MonitorSetup()
+    found = setup.watch.settle(marked(SAID), replace(NOTHING, usage=Usage(read=9)), START)
     assert (found.expected_tokens, found.read_tokens, found.cause) == (0, 9, None)
-    assert desk.watch.ledger.total().calls == 1
+    assert setup.watch.ledger.total().calls == 1
 
 
-def test_a_fork_goes_on_from_the_main_conversation(desk: Desk) -> None:
-    desk.send(*SAID)
+def test_a_fork_goes_on_from_the_main_conversation(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
     for directive in ("Take notes.", "Sum up."):
-        found = desk.send(*SAID, assistant("So."), user(directive), who="notes")
+        found = setup.send(*SAID, assistant("So."), user(directive), who="notes")
         assert found.read_tokens == found.expected_tokens > 500
     longer = (*SAID, assistant("So."), user("More?"))
-    desk.send(*longer)
+    setup.send(*longer)
     assert (
-        desk.send(*SAID, assistant("So."), user("Sum up."), assistant("Hm."), user("?"), who="notes").cause
+        setup.send(*SAID, assistant("So."), user("Sum up."), assistant("Hm."), user("?"), who="notes").cause
         is None
     )
-    assert desk.send(*longer, user("Take notes."), who="notes").cause is None
-    assert desk.events == []
+    assert setup.send(*longer, user("Take notes."), who="notes").cause is None
+    assert setup.events == []
 
 
-def test_a_fork_with_other_tools_is_a_break(desk: Desk) -> None:
-    desk.send(*SAID)
-    desk.send(*SAID, user("Take notes."), frame=replace(FRAME, tools=()), who="notes")
-    assert desk.names == ["PrefixBroken", "CacheMissed"]
-    assert isinstance(desk.events[0], PrefixBroken)
-    assert (desk.events[0].who, desk.events[0].cause) == ("notes", "tools")
+def test_a_fork_with_other_tools_is_a_break(setup: MonitorSetup) -> None:
+    setup.send(*SAID)
+    setup.send(*SAID, user("Take notes."), frame=replace(FRAME, tools=()), who="notes")
+    assert setup.names == ["PrefixBroken", "CacheMissed"]
+    assert isinstance(setup.events[0], PrefixBroken)
+    assert (setup.events[0].who, setup.events[0].cause) == ("notes", "tools")
 
 
 def test_a_side_call_with_a_prompt_of_its_own_is_no_break() -> None:
-    desk = Desk()
-    desk.check(*SAID)
-    desk.check(user("Which of these?"), who="recall")
-    desk.check(*SAID, frame=replace(FRAME, model="claude-haiku-5-5"), who="progress")
+    setup = MonitorSetup()
+    setup.check(*SAID)
+    setup.check(user("Which of these?"), who="recall")
+    setup.check(*SAID, frame=replace(FRAME, model="claude-haiku-5-5"), who="progress")
     plain = replace(marked((SAID[0], user("Sum up.")), replace(FRAME, tools=()), "summary"), breakpoints=())
-    desk.watch.check(plain, START)
-    desk.check(user("And of these?"), who="recall")
-    assert desk.events == []
+    setup.watch.check(plain, START)
+    setup.check(user("And of these?"), who="recall")
+    assert setup.events == []
 
 
 def test_thinking_that_the_model_drops_when_the_user_speaks_is_told_and_is_no_break() -> None:
-    desk = Desk()
+    setup = MonitorSetup()
     frame = replace(FRAME, model="claude-haiku-4-5")
     thought = Message("assistant", (Thinking("hm", "signed"), Text("Yes.")))
     result = Message("user", (ToolResult(ToolUseId("t"), "seen"),))
-    desk.check(SAID[0], frame=frame)
-    assert desk.check(SAID[0], thought, result, frame=frame) is None
-    found = desk.check(SAID[0], thought, result, assistant("So."), user("More?"), frame=frame)
+    setup.check(SAID[0], frame=frame)
+    assert setup.check(SAID[0], thought, result, frame=frame) is None
+    found = setup.check(SAID[0], thought, result, assistant("So."), user("More?"), frame=frame)
     assert found is not None
     assert (found.cause, found.path) == ("message", "messages.1.content.1")
-    assert desk.names == ["PromptTrimmed"]
+    assert setup.names == ["PromptTrimmed"]
     gone_on = (SAID[0], thought, result, assistant("So."), user("More?"), assistant("And."))
     other = (SAID[0], thought, result, assistant("Else."), user("More?"), assistant("And."))
-    assert desk.check(*gone_on, frame=frame) is None
-    desk.check(*other, frame=frame)
-    assert desk.names == ["PromptTrimmed", "PrefixBroken"]
+    assert setup.check(*gone_on, frame=frame) is None
+    setup.check(*other, frame=frame)
+    assert setup.names == ["PromptTrimmed", "PrefixBroken"]
 
 
 def test_a_fork_that_leaves_the_conversation_earlier_is_no_break_and_one_of_a_shortened_view_neither() -> (
     None
 ):
-    desk = Desk()
+    setup = MonitorSetup()
     longer = (*SAID, assistant("So."), user("More?"))
-    desk.check(*longer)
-    desk.check(*SAID, user("Sum up."), who="summary")
+    setup.check(*longer)
+    setup.check(*SAID, user("Sum up."), who="summary")
     shortened = marked((SAID[0], assistant("Left out."), user("Sum up.")), FRAME, "summary")
-    desk.watch.check(replace(shortened, breakpoints=(Breakpoint("system", 0),)), START)
-    assert desk.events == []
-    desk.check(*SAID, assistant("Other."), user("Sum up."), who="summary")
-    assert desk.names == ["PrefixBroken"]
+    setup.watch.check(replace(shortened, breakpoints=(Breakpoint("system", 0),)), START)
+    assert setup.events == []
+    setup.check(*SAID, assistant("Other."), user("Sum up."), who="summary")
+    assert setup.names == ["PrefixBroken"]
 
 
 @pytest.mark.parametrize(
@@ -381,49 +381,51 @@ def test_a_fork_that_leaves_the_conversation_earlier_is_no_break_and_one_of_a_sh
     ids=["document", "search result"],
 )
 def test_the_first_block_that_may_be_cited_is_found(block: Document | Opaque) -> None:
-    desk = Desk()
-    desk.check(*SAID)
-    found = desk.check(*SAID, assistant("So."), Message("user", (block,)))
+    setup = MonitorSetup()
+    setup.check(*SAID)
+    found = setup.check(*SAID, assistant("So."), Message("user", (block,)))
     assert found is not None
     assert (found.cause, found.path) == ("params", "citations")
-    assert desk.check(*SAID, assistant("So."), Message("user", (block,)), assistant("Ok."), user("?")) is None
+    assert (
+        setup.check(*SAID, assistant("So."), Message("user", (block,)), assistant("Ok."), user("?")) is None
+    )
 
 
 def test_what_vanishes_is_compared_as_the_provider_sees_it() -> None:
-    desk = Desk()
+    setup = MonitorSetup()
     soon = Message("system", (Text("soon gone"),), frozen({"clear_at": "next_user_message"}))
-    desk.check(*SAID, soon)
-    assert desk.check(*SAID, soon, assistant("So."), user("More?")) is not None
-    other = Desk()
+    setup.check(*SAID, soon)
+    assert setup.check(*SAID, soon, assistant("So."), user("More?")) is not None
+    other = MonitorSetup()
     other.check(*SAID)
     summary = Message("assistant", (Compaction("In short."),))
     assert other.check(*SAID, summary, user("More?")) is not None
 
 
 def test_the_order_of_keys_in_a_tools_input_is_a_break() -> None:
-    desk = Desk()
+    setup = MonitorSetup()
 
     def called(order: Sequence[str]) -> Message:
         use = ToolUse(ToolUseId("t"), "look", JsonObject(dict.fromkeys(order, 1)))
         return Message("assistant", (use,))
 
-    desk.check(SAID[0], called("ab"), user("?"))
-    assert desk.check(SAID[0], called("ab"), user("?"), assistant("!")) is None
-    found = desk.check(SAID[0], called("ba"), user("?"), assistant("!"))
+    setup.check(SAID[0], called("ab"), user("?"))
+    assert setup.check(SAID[0], called("ab"), user("?"), assistant("!")) is None
+    found = setup.check(SAID[0], called("ba"), user("?"), assistant("!"))
     assert found is not None
     assert found.path == "messages.1.content.0"
     schema = replace(FRAME, tools=(frozen(dict(reversed(list(FRAME.tools[0].items())))), FRAME.tools[1]))
-    assert desk.check(SAID[0], called("ba"), user("?"), assistant("!"), frame=schema) is None
+    assert setup.check(SAID[0], called("ba"), user("?"), assistant("!"), frame=schema) is None
 
 
 def test_markers_and_what_no_prompt_shows_are_no_break() -> None:
-    desk = Desk()
-    desk.check(*SAID)
+    setup = MonitorSetup()
+    setup.check(*SAID)
     params = frozen(
         {"metadata": {"user_id": "me"}, "stop_sequences": ["x"], CACHE_CONTROL: {"type": "ephemeral"}}
     )
-    assert desk.check(*SAID, frame=replace(FRAME, params=params, max_tokens=5)) is None
-    assert desk.events == []
+    assert setup.check(*SAID, frame=replace(FRAME, params=params, max_tokens=5)) is None
+    assert setup.events == []
 
 
 def test_only_new_messages_are_looked_into() -> None:
@@ -437,9 +439,9 @@ def test_only_new_messages_are_looked_into() -> None:
             Sealed.looked += 1
             return (Text("said"),)
 
-    desk = Desk()
+    setup = MonitorSetup()
     said = tuple(Sealed("user", "said") for _ in range(500))
-    desk.check(*said)
+    setup.check(*said)
     assert Sealed.looked == 501
-    assert desk.check(*said, user("More?")) is None
+    assert setup.check(*said, user("More?")) is None
     assert Sealed.looked == 501

@@ -241,9 +241,11 @@ class Compactor:
             result = await self._run_strategies(run)
         except BaseException as error:
             if not future.done():
-                told = CompactionBusy("the compaction that was waited for was cancelled or failed; ask again")
-                told.__cause__ = error if isinstance(error, Exception) else None
-                future.set_exception(told)
+                failure = CompactionBusy(
+                    "the compaction that was waited for was cancelled or failed; ask again"
+                )
+                failure.__cause__ = error if isinstance(error, Exception) else None
+                future.set_exception(failure)
                 # It is no mistake if nobody waits for the result.
                 future.exception()
             raise

@@ -45,8 +45,14 @@ from sevenfold.layers.context import is_context_message
 from sevenfold.layers.context.layer import CurrentContext
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.session_notes.writer import NotesSources
-from sevenfold.layers.tool_results.spill import SpillStore
-from sevenfold.store.transcript.records import BoundaryRecord, InjectedRecord, KeptSegment, MessageRecord
+from sevenfold.layers.tool_results.spill import SpillLayer
+from sevenfold.store.transcript.records import (
+    BoundaryRecord,
+    DecisionRecord,
+    InjectedRecord,
+    KeptSegment,
+    MessageRecord,
+)
 
 TOKENS_KEY, BETAS_KEY, ROUNDS_KEY, THOUGHTLESS_KEY = "tokens", "betas", "rounds", "thoughtless"
 """Keys of a cut's detail: how large the view was after it; the headers that it needs; how many rounds the
@@ -113,14 +119,15 @@ class CompactionLayer:
         window: WindowPlan,
         compactor: Compactor,
         *,
-        spills: SpillStore | None,
+        spilling: SpillLayer,
         folder: str,
         ttl: timedelta,
         clock: Clock,
         emit: Emit,
     ) -> None:
         self._conversation, self._window, self._compactor = conversation, window, compactor
-        self._spills, self._ttl, self._clock, self._emit = spills, ttl, clock, emit
+        self._spilling, self._spills = spilling, spilling.spills
+        self._ttl, self._clock, self._emit = ttl, clock, emit
         self._folder = folder
         """Where the agent works: what relative paths of files that it read start from."""
         self._spilled: dict[str, str] = {}
@@ -283,7 +290,8 @@ class CompactionLayer:
         return KeptSegment(first, head[-1], final, journal.offset(first))
 
     def _write_again(self, messages: Sequence[Message], items: Sequence[ViewMessage]) -> None:
-        """Kept messages that are no longer what the transcript has are written as they are now."""
+        """Kept messages that are no longer what the transcript has are written as they are now, with what was
+        decided of their results: a resumed session reads nothing of them before the boundary."""
         entries, journal = self._conversation.entries, self._conversation.journal
         for message, item in zip(messages, items, strict=True):
             if item.entry == ENGINE_ENTRY:
@@ -291,6 +299,8 @@ class CompactionLayer:
             else:
                 # Under its own name: whoever reads the whole transcript counts it once.
                 journal.add(MessageRecord(message), entries[item.entry].id)
+        for decision in self._spilling.list_decisions(messages):
+            journal.add(DecisionRecord(decision))
 
 
 def _entries_of(items: Sequence[ViewMessage]) -> list[int]:

@@ -249,9 +249,11 @@ def choose_summary_path(facts: SummaryPathFacts) -> SummaryPath:
     return choices[min(priced)[1]]
 
 
-def count_uncached_tokens(messages: Sequence[Message], counts: Sequence[int], model: Model, held: int) -> int:
+def count_uncached_tokens(
+    messages: Sequence[Message], counts: Sequence[int], model: Model, cached: int
+) -> int:
     """Tokens of a view that are not cached: those after the last request, or after dropped thinking."""
-    return sum(counts[min(held, _first_thought(messages, model)) :])
+    return sum(counts[min(cached, _first_thought(messages, model)) :])
 
 
 def _first_thought(messages: Sequence[Message], model: Model) -> int:

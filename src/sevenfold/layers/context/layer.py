@@ -9,12 +9,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import takewhile
 from pathlib import Path
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
-from sevenfold.core.messages import Message, Text, has_user_text
+from sevenfold.core.messages import Message, RecordId, Text, has_user_text
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.layers.context import (
@@ -62,6 +63,8 @@ class _Update:
 
     message: Message
     sources: tuple[ContextSource, ...]
+    behind: RecordId
+    """The message of the history that it stands behind."""
 
 
 class ContextFileReader:
@@ -134,7 +137,8 @@ class ContextLayer:
         self._reads = not is_resumed
         """A resumed session keeps the context that its view has; files are read again from the next
         boundary on."""
-        self._seen = 0
+        self._seen: RecordId | None = None
+        """The last message when it was last looked whether something changed."""
         last = inputs.resumed_at
         self._first_day = self._day = last.astimezone().date() if last else self._today()
         self.is_due = False
@@ -187,7 +191,8 @@ class ContextLayer:
             return
         files = await run_blocking(self._read_files if self._reads else self._named.read)
         self.is_due = False
-        self._seen = len(self._conversation.entries)
+        self._seen = self._conversation.entries[-1].id
+        self._forget_dropped()
         known = self._known()
         changed = find_changed_sources(known, sort_sources((*files, *self._given)))
         shown = [change for source in changed if (change := _shown_change(source, known)) is not None]
@@ -198,7 +203,7 @@ class ContextLayer:
             # Of the user's side and never the system's: a file of a repository has no more say than that.
             message = Message("user", (Text(found.text),))
             self._conversation.inject(message, "attachment")
-            self._updates.append(_Update(message, changed))
+            self._updates.append(_Update(message, changed, self._seen))
             self._used_tokens += found.tokens
         self._append_day()
 
@@ -222,7 +227,14 @@ class ContextLayer:
         return sort_sources((*self._head, *(source for update in self._updates for source in update.sources)))
 
     def _has_spoken(self) -> bool:
-        return any(has_user_text(entry.message) for entry in self._conversation.entries[self._seen :])
+        fresh = takewhile(lambda entry: entry.id != self._seen, reversed(self._conversation.entries))
+        return any(has_user_text(entry.message) for entry in fresh)
+
+    def _forget_dropped(self) -> None:
+        """Changes that the view no longer says: the message before them was dropped, and they with it."""
+        if self._updates:
+            names = {entry.id for entry in self._conversation.entries}
+            self._updates = [update for update in self._updates if update.behind in names]
 
     def _report_cut(self, found: RenderedContext, limit: int) -> None:
         if found.cut:

@@ -31,9 +31,10 @@ from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.facts import Fact, FactIndex, covers_fact, is_reversed, parse_fact, split_facts
 from sevenfold.core.text.stems import find_content_stems, truncate_words
 from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings
-from sevenfold.layers.memory.trust.evidence import find_evidence, read_user_sentences
-from sevenfold.layers.memory.trust.phrases import find_grammar, parse_sentence
-from sevenfold.layers.memory.trust.tokens import is_same_word
+from sevenfold.layers.memory.trust.evidence import find_evidence
+from sevenfold.layers.memory.trust.near_words import may_be_related
+from sevenfold.layers.memory.trust.phrases import find_grammar, find_key, parse_sentence
+from sevenfold.layers.memory.trust.user_sentences import read_user_sentences
 
 MAX_MERGED_BYTES = 64 * 1024
 """Of one memory: eight times what is ever put before a model at once."""
@@ -337,10 +338,17 @@ def _is_altered(fact: Fact, known: Sequence[Fact]) -> bool:
     ]
     if not find_evidence((fact.text,), said).unsupported:
         return False
-    if any(fact.bag <= each.bag for each in near):
-        return True
+    inside = [each for each in near if fact.bag <= each.bag]
+    if inside:
+        return not any(_is_turned(fact.text, each.text) for each in inside)
     restated = (each for each in near if 100 * len(fact.bag & each.bag) >= MADE_OF_PERCENT * len(each.bag))
     return any(is_reversed(each, fact) or not _keeps_limits(fact, each) for each in restated)
+
+
+def _is_turned(text: str, said: str) -> bool:
+    """Whether it is the same with its end in front: "for typo fixes, skip the review"."""
+    words, known = find_key(text).split(), find_key(said).split()
+    return len(words) == len(known) and f" {' '.join(words)} " in f" {' '.join([*known, *known])} "
 
 
 def _keeps_limits(fact: Fact, said: Fact) -> bool:
@@ -348,9 +356,7 @@ def _keeps_limits(fact: Fact, said: Fact) -> bool:
     grammar = find_grammar(said.text)
     limits = [phrase.words for phrase in parse_sentence(said.text, grammar).phrases if phrase.is_limiting]
     words = [word for phrase in parse_sentence(fact.text, grammar).phrases for word in phrase.words]
-    return all(
-        any(is_same_word(one, word, grammar.name) for word in words) for limit in limits for one in limit[1:]
-    )
+    return all(any(may_be_related(one, word) for word in words) for limit in limits for one in limit[1:])
 
 
 def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:

@@ -101,11 +101,11 @@ def _is_dated(origin: Origin) -> bool:
 def _uses(
     project: Project, kept: tuple[DreamMemory, ...], now: datetime, settings: DreamSettings, began: datetime
 ) -> Iterator[tuple[str, MemoryUseFacts]]:
-    book: Mapping[str, MemoryUses] = UseStore(project.memory_state).read()
+    uses_by_key: Mapping[str, MemoryUses] = UseStore(project.memory_state).read()
     verifiers, limit = ProjectVerifiers(project, project.root), timedelta(days=settings.stale_days)
     for item in kept:
         # Uses are counted since the history began: of what was there before, nobody knows how long it lay.
-        last = max(book.get(item.memory.key, NO_USES).last or began, began)
+        last = max(uses_by_key.get(item.memory.key, NO_USES).last or began, began)
         day = max(item.written, last.date())
         # Looking for what it names costs time, and only decides where it was not used for long.
         is_idle = now.date() - day >= limit

@@ -153,14 +153,14 @@ _STATUS = frozenset(
     [
         *("done", "todo", "ok", "open", "closed", "pending", "blocked", "fixed", "yes", "no", "none", "wip"),
         *("in", "progress", "not", "started", "unknown", "tbd", "same", "as", "see", "above", "below"),
-        *("ready", "to", "do"),
+        *("ready", "to", "do", "n", "a", "before", "after", "ditto"),
     ]
 )
 """Words of an item that speaks of the one before it."""
 
 
 _STEP = re.compile(
-    r"\b(?:wait|then|again|repeat|next|finally|afterwards|until|first|once more)\b", re.IGNORECASE
+    r"\b(?:wait|then|again|repeat|next|finally|afterwards|until|first|once more)\b|^. \[[ x]\]", re.IGNORECASE
 )
 """In an item that is done after another: what is done twice stands there twice."""
 
@@ -171,7 +171,8 @@ def without_repeated_items(body: str) -> str:
     seen: set[tuple[str, ...]] = set()
     kept: list[str] = []
     blocks = _blocks(body)
-    is_log = is_procedure = any(block[:2] in _MARKS and _STEP.search(block) for block in blocks)
+    items = [block for block in blocks if block[:2] in _MARKS]
+    is_log = is_procedure = any(_STEP.search(item) for item in items) or _is_paired(items)
     for block in blocks:
         is_item = block[:2] in _MARKS
         if not is_item:
@@ -186,6 +187,12 @@ def without_repeated_items(body: str) -> str:
     return "".join(kept)
 
 
+def _is_paired(items: Sequence[str]) -> bool:
+    """Whether different items have the same label: each "Q: why?" belongs to its own "A: …"."""
+    said = {(label[1], item.strip()) for item in items if (label := _LABEL.match(item))}
+    return len({label for label, _ in said}) < len(said)
+
+
 def _speaks_of_another(said: tuple[str, ...]) -> bool:
     words = re.findall(r"\w+", " ".join(said).casefold())
     return len(words) < 2 or _STATUS.issuperset(words) or "```" in " ".join(said)
@@ -194,19 +201,24 @@ def _speaks_of_another(said: tuple[str, ...]) -> bool:
 def _normal_lines(text: str) -> tuple[str, ...]:
     """The lines of a text as they are compared: but for space, the kind of bullet, a capital at the beginning
     and a full stop at the end, they have to be the same."""
-    lines = (_BULLET.sub("- ", " ".join(line.split())).rstrip(".;") for line in text.splitlines())
-    return tuple(_with_small_start(line) for line in lines if line)
+    rows = ((_NESTED.match(line), " ".join(line.split()).rstrip(".;")) for line in text.splitlines())
+    return tuple(
+        ("  " if nested else "") + _with_small_start(_BULLET.sub("- ", line)) for nested, line in rows if line
+    )
 
 
 def _with_small_start(line: str) -> str:
     bare = line.removeprefix("- ")
-    is_word = bare[1:2].islower() or not bare[1:2].isalnum()
+    is_word = bare[1:2].islower() or bare[1:2].isspace()
     small = bare[:1].lower() + bare[1:] if is_word else bare
     return line.removesuffix(bare) + small
 
 
 _MARKS = ("- ", "* ", "+ ")
+_LABEL = re.compile(r". ([^:\n]{1,20}):\s")
 _BULLET = re.compile(r"^[*+-] ")
+_NESTED = re.compile(r"\s+[*+-] ")
+"""An item below another: it says something else there."""
 
 
 def _blocks(body: str) -> list[str]:

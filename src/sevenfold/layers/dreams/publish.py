@@ -230,8 +230,8 @@ class DreamRecord:
 
     def lines(self) -> list[str]:
         """How it ended, for a person."""
-        told = f": {self.reason}" if self.reason else ""
-        found = [f"dream {self.id} {_SAID.get(self.outcome, self.outcome)}{told}"]
+        reason = f": {self.reason}" if self.reason else ""
+        found = [f"dream {self.id} {_SAID.get(self.outcome, self.outcome)}{reason}"]
         counts = (
             (len(self.changed), "written"),
             (len(self.removed), "merged into others or removed"),

@@ -131,8 +131,8 @@ class DreamWorkspace:
         lost = [fact.text for fact in list_memory_facts(kept.dated, kept.written) if not known.find(fact)]
         if not lost:
             return ""
-        told = "".join(f"\n- {text[:200]}" for text in lost[:_MOST_TOLD])
-        return f"Nothing says this any more; put it back, or give a reason in your last answer:{told}"
+        listed = "".join(f"\n- {text[:200]}" for text in lost[:_MOST_TOLD])
+        return f"Nothing says this any more; put it back, or give a reason in your last answer:{listed}"
 
     def _day(self, key: str) -> date:
         kept = self.before.get(key)

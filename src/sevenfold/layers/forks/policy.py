@@ -16,7 +16,7 @@ from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Block, Message, Text, ToolResult, ToolUse
 from sevenfold.core.text.safe_text import fence_text
-from sevenfold.core.tool_kinds import PATH_KEYS
+from sevenfold.core.tool_kinds import PATH_KEYS, changes_memory, find_effect
 
 FORK_MARK = "<sevenfold-fork>"
 """How a directive begins. History that ends in one is a fork's, and a fork starts no forks."""
@@ -31,7 +31,7 @@ class ToolPermit:
 
     tool: str
     path: str | None = None
-    """The one file it may be called on, spelled exactly so; None: on anything."""
+    """The one file that it may be called on, spelled exactly like this; None: any file."""
 
     def covers(self, use: ToolUse) -> bool:
         if use.name != self.tool:
@@ -43,16 +43,27 @@ class ToolPermit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkBrief:
-    """What a fork is told, and what it is allowed."""
+    """Instructions and permissions of a fork."""
 
     kind: str
-    """Whose work it is, for the bill: `summary`, `notes`, …"""
+    """The kind of work, for the bill: `summary`, `notes`, …"""
     directive: str
     allow: tuple[ToolPermit, ...] = ()
     """All other tools stay declared, since they are part of the prefix, and are denied when called."""
     max_rounds: int = 1
     max_tokens: int | None = None
-    """Of one answer; None: as the parent."""
+    """The output limit of one answer; None: that of the parent."""
+    ends_when_written: bool = False
+    """An answer whose calls all write, and are all accepted, is the last. Another one would read the whole
+    prefix again only to say that nothing is left to do."""
+
+    def is_finished(self, uses: Sequence[ToolUse], results: Sequence[ToolResult]) -> bool:
+        """Whether these calls leave nothing to do, so that no further answer is asked for."""
+        return (
+            self.ends_when_written
+            and all(changes_memory(use) or find_effect(use) in ("write", "edit") for use in uses)
+            and not any(result.is_error for result in results)
+        )
 
     def denial(self, use: ToolUse) -> str | None:
         """Why this call is not allowed; None when it is."""
@@ -81,7 +92,7 @@ def plan_fork(parent: Sequence[Message], brief: ForkBrief) -> tuple[Message, ...
 
 
 def is_fork(messages: Sequence[Message]) -> bool:
-    """Whether these are a fork's messages. Looks back to the last words of no model and no tool."""
+    """Whether these are the messages of a fork. Looks back to the last one that no model or tool wrote."""
     for message in reversed(messages):
         texts = [block for block in message.blocks if isinstance(block, Text)]
         if message.role != "assistant" and texts:
@@ -100,8 +111,15 @@ def find_open_calls(messages: Sequence[Message]) -> tuple[ToolUse, ...]:
     return ()
 
 
+def takes_parallel_calls(params: JsonObject) -> bool:
+    """Whether one answer may call several tools, as parameters of a request say."""
+    choice = params.get("tool_choice")
+    is_single = isinstance(choice, JsonObject) and choice.get("disable_parallel_tool_use") is True
+    return not is_single and params.get("parallel_tool_calls") is not False
+
+
 def render_denial(use: ToolUse, reason: str) -> ToolResult:
-    """What a denied call gets back."""
+    """The result of a denied call."""
     return ToolResult(use.id, reason, is_error=True)
 
 
@@ -157,7 +175,7 @@ Address: TypeAlias = AgentAddress | BroadcastAddress | SocketAddress | BridgeAdd
 
 
 def parse_address(text: str) -> Address:
-    """Who is meant: a name, `*`, `uds:<path>` or `bridge:<id>`."""
+    """The receiver: a name, `*`, `uds:<path>` or `bridge:<id>`."""
     if text == "*":
         return BroadcastAddress()
     kind, colon, rest = text.partition(":")
@@ -233,7 +251,7 @@ MAIL_TYPES = (
 
 
 def write_mail_message(letter: MailMessage) -> JsonObject:
-    """Its JSON form, as it travels."""
+    """Its JSON form, as it is sent."""
     match letter:
         case NoteMessage():
             fields: dict[str, Json] = {"type": "note", "text": letter.text}
@@ -259,7 +277,7 @@ def write_mail_message(letter: MailMessage) -> JsonObject:
 
 
 def read_mail_message(wire: JsonObject) -> MailMessage:
-    """What a JSON form says; `WireError` where it is none of ours."""
+    """Read the JSON form; `WireError` if it is not one of ours."""
     match wire.get("type"):
         case "note":
             return NoteMessage(_text(wire, "text"))

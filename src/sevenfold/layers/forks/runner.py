@@ -20,7 +20,13 @@ from sevenfold.core.events import Emit, ForkEnded, ForkStarted, ToolDenied, igno
 from sevenfold.core.messages import Message, ToolResult, ToolUse, is_breakpoint_allowed
 from sevenfold.core.requests import MAX_BREAKPOINTS, Breakpoint, ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.usage import Usage, sum_usage
-from sevenfold.layers.forks.policy import ForkBrief, plan_fork, render_denial, thinking_budget
+from sevenfold.layers.forks.policy import (
+    ForkBrief,
+    plan_fork,
+    render_denial,
+    takes_parallel_calls,
+    thinking_budget,
+)
 from sevenfold.layers.microcompact.server_clearing import list_answered_uses, with_more_kept
 from sevenfold.providers.provider import OnDelta, Provider
 
@@ -48,7 +54,7 @@ class ForkResult:
     usage: Usage
     """All answers together, apart from the parent's."""
     is_done: bool
-    """The last answer called no tool; False: the rounds were used up."""
+    """The last answer called no tool, or did the last of the work; False: the rounds were used up."""
 
     @property
     def last(self) -> ModelResponse:
@@ -132,6 +138,9 @@ async def _run_rounds(
             progress.outcome = "answered"
             return
         results = [await _answer(use, brief, run_tool, emit, progress) for use in reply.tool_uses]
+        if takes_parallel_calls(frame.params) and brief.is_finished(reply.tool_uses, results):
+            progress.outcome = "answered"
+            return
         messages += [reply.message, Message("user", tuple(results))]
     progress.outcome = "out of rounds"
 

@@ -20,7 +20,8 @@ from sevenfold.core.requests import Cut, ModelResponse, RequestParams, ViewMessa
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens import Thresholds
 from sevenfold.core.tool_kinds import ClearableTools, find_called_tool
-from sevenfold.layers.conversation import Conversation, ConversationListener
+from sevenfold.layers.conversation import Conversation
+from sevenfold.layers.conversation_state import ConversationListener
 from sevenfold.layers.microcompact.facts import (
     BARE_MARKER,
     DEFAULT_CACHE_PRICES,
@@ -263,8 +264,8 @@ class MicrocompactLayer(ConversationListener):
         place = conversation.shown.place(step.first)
         reason = f"the provider clears {len(step.ids)} old results, about {saved:,} tokens"
         detail = {SAVED_KEY: cost.saved_tokens, REWRITTEN_KEY: cost.rewrite_tokens}
-        told = f"{reason}: {plan.reason}" if plan else reason
-        conversation.announce(Cut(2, told, place or 0, freeze_object(detail)))
+        described = f"{reason}: {plan.reason}" if plan else reason
+        conversation.announce(Cut(2, described, place or 0, freeze_object(detail)))
         self._tools.emit(ResultsCleared(plan.by if plan else "provider", len(step.ids), saved))
 
     def _find_why_ended(self) -> str | None:
@@ -285,9 +286,9 @@ class MicrocompactLayer(ConversationListener):
         whole = [use for use in ids if use not in markers]
         step = self._release(markers)
         place = conversation.shown.place(ids[0])
-        told = f"{reason}: {len(markers)} results are cleared here, {len(whole)} are sent whole again"
+        described = f"{reason}: {len(markers)} results are cleared here, {len(whole)} are sent whole again"
         detail = {CLEARED_KEY: markers} if markers else {}
-        conversation.announce(Cut(2, told, place or 0, freeze_object(detail)))
+        conversation.announce(Cut(2, described, place or 0, freeze_object(detail)))
         tokens = conversation.tally.estimate_of(step.weight) if step and whole else 0
         self._tools.emit(ProviderClearingEnded(reason, len(markers), len(whole), tokens))
 

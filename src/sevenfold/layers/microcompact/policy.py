@@ -225,12 +225,12 @@ def _net(each: _Candidate, round_price: float) -> float:
 
 def find_first_kept(facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings) -> int:
     """From which result on, in order, they stay: the newest of this turn and the one before."""
-    first, held = results.count + 1, 0
+    first, tokens = results.count + 1, 0
     if not keeps_recent_turns(facts, settings):
         return first
     for item in reversed(results.live):
-        held += item.result.tokens
-        if item.turn < results.turn - 1 or held > settings.recent_result_tokens:
+        tokens += item.result.tokens
+        if item.turn < results.turn - 1 or tokens > settings.recent_result_tokens:
             break
         first = item.order
     return first

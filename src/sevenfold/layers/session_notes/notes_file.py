@@ -79,7 +79,7 @@ class NotesFile:
         except (FileMissing, FileDamaged, NotRegular, ValueError):
             return False
         # An older mark was left by a writer that died; nobody waits for it.
-        life = self._folder.patience.mark
+        life = self._folder.timeouts.mark
         return since.tzinfo is not None and timedelta(0) <= self._clock.now() - since < life
 
 

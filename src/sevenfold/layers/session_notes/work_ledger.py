@@ -194,8 +194,8 @@ class CommandFacts:
         times = f"{self.count}×, " if self.count > 1 else ""
         ended = "failed" if self.has_failed else "ok"
         again = f" ({self.failures} failed)" if self.failures and self.count > 1 else ""
-        told = f": {self.outcome}" if self.outcome else ""
-        return f"{times}{ended}{again}{told}"
+        outcome = f": {self.outcome}" if self.outcome else ""
+        return f"{times}{ended}{again}{outcome}"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,8 +10,9 @@ is replaced once when the fork has ended, so that no reader sees half an update.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeAlias
@@ -26,7 +27,8 @@ from sevenfold.core.system import SingleFlight, run_blocking
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
 from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
-from sevenfold.layers.conversation import Conversation, ConversationListener, HistoryMessage
+from sevenfold.layers.conversation import Conversation
+from sevenfold.layers.conversation_state import ConversationListener, HistoryMessage, read_dropped
 from sevenfold.layers.forks.runner import run_fork
 from sevenfold.layers.session_notes.notes_file import (
     NOTES_FILE,
@@ -161,7 +163,8 @@ class NotesWriter:
         self._provider = provider
         self._spill = spill
         self._emit = emit
-        self._notes = StructuralNotes()
+        self.notes = StructuralNotes()
+        """Of all messages so far."""
         self._flight = SingleFlight[ModelRequest | None]("notes", self._update, self._report_failure)
         self._said_at_update: int | None = None
         self._calls = 0
@@ -169,16 +172,22 @@ class NotesWriter:
         self._is_reported = True
         self._unnoted: list[HistoryMessage] = []
         """The newest messages of the history: those that a model has not noted are among them."""
+        self._is_outdated = False
+        """The file speaks of messages that were dropped."""
 
     def add(self, message: Message, origin: TextOrigin = "human") -> None:
         """The next message of the history, from the first one on; a resumed session adds all of them."""
-        self._notes.add(message, origin)
+        self.notes.add(message, origin)
         if self._settings.writer == "model":
             self._unnoted.append(HistoryMessage(message, origin=origin))
         if message.role == "assistant":
             calls = sum(isinstance(block, ToolUse) for block in message.blocks)
             self._calls += calls
             self._has_call = calls > 0
+
+    def start_over(self, notes: StructuralNotes) -> None:
+        """The history is another one: `notes` are of its beginning, and what follows is added again."""
+        self.notes, self._unnoted, self._is_outdated = notes, [], True
 
     def responded(self, said_tokens: int, parent: ModelRequest | None = None) -> bool:
         """Take note of a response; return whether an update was due and has been started.
@@ -196,10 +205,12 @@ class NotesWriter:
 
     def render(self) -> str:
         """The structural notes of all messages so far: the summary when no model writes one."""
-        return self._notes.render(self._settings, self._texts.template)
+        return self.notes.render(self._settings, self._texts.template)
 
     async def load(self) -> LoadedNotes:
         """The notes from disk within their limits, and how far they go."""
+        if self._is_outdated:
+            return self._loaded(None, 0)
         found = await run_blocking(self._read)
         covered = found.record.covered_by(found.text)
         return self._loaded(found.text, covered)
@@ -218,15 +229,15 @@ class NotesWriter:
         Without `writes` the file stays as it is: somebody only asks what a cut would find.
         """
         loaded = await self.load()
-        if loaded.covered >= self._notes.covered or not self._settings.enabled:
+        if loaded.covered >= self.notes.covered or not self._settings.enabled:
             return loaded
         if self._settings.writer == "structural":
             if writes:
                 await self._update(None)
                 return await self.load()
-            record = _merge_edits(await run_blocking(self._read), self.render(), self._notes.covered)
+            record = _merge_edits(await run_blocking(self._read), self.render(), self.notes.covered)
             return self._loaded(record.newest.text, record.newest.covered)
-        noted = self._notes.covered - len(self._unnoted)
+        noted = self.notes.covered - len(self._unnoted)
         rest = StructuralNotes()
         for entry in self._unnoted[max(0, loaded.covered - noted) :]:
             rest.add(entry.message, entry.origin)
@@ -234,7 +245,7 @@ class NotesWriter:
         left = max(MIN_REST_TOKENS, self._settings.limit_tokens - used)
         text = rest.render(replace(self._settings, limit_tokens=left), self._texts.template)
         whole = text if loaded.text is None else append_notes(loaded.text, REST_HEADING, text)
-        return LoadedNotes(whole, self._notes.covered, self._texts.template)
+        return LoadedNotes(whole, self.notes.covered, self._texts.template)
 
     async def settle(self, limit: timedelta) -> bool:
         """Wait for an update under way; whether none is left."""
@@ -253,11 +264,14 @@ class NotesWriter:
 
     async def _update(self, parent: ModelRequest | None) -> None:
         await self._spill_long()
+        notes = self.notes
         if self._settings.writer == "model":
             record = await self._update_by_model(parent)
         else:
-            rendered, covered = self.render(), self._notes.covered
+            rendered, covered = self.render(), self.notes.covered
             record = await run_blocking(lambda: self._update_structural(rendered, covered))
+        if record is not None and notes is self.notes:
+            self._is_outdated = False
         # The structural writer is at work after every response, which nobody wants to hear of.
         if record is not None and not self._is_reported:
             self._is_reported = True
@@ -276,7 +290,7 @@ class NotesWriter:
         try:
             await run_blocking(lambda: marks.enter_context(self._file.updating()))
             found = await run_blocking(self._read)
-            start = _merge_edits(found, self.render(), self._notes.covered)
+            start = _merge_edits(found, self.render(), self.notes.covered)
             record = await self._by_model(found, start, parent)
             if record is not None:
                 await run_blocking(lambda: self._write(record))
@@ -288,7 +302,7 @@ class NotesWriter:
         self, found: _Found, start: NotesRecord, parent: ModelRequest | None
     ) -> NotesRecord | None:
         """The model's own notes carried on, or the structural ones to start from. None: its notes stay."""
-        own = found.text if found.text and start.before.writer == "model" else None
+        own = None if self._is_outdated or start.before.writer != "model" else found.text or None
         text = own or start.newest.text
         try:
             tool = find_edit_tool(parent) if parent else None
@@ -303,16 +317,14 @@ class NotesWriter:
             kept = "the model's notes stay as they were" if own else "structural notes were written"
             self._emit(NotesSkipped(self._name, f"{error}; {kept}"))
             return None if own else start
-        del self._unnoted[: len(self._unnoted) - (self._notes.covered - start.newest.covered)]
+        del self._unnoted[: len(self._unnoted) - (self.notes.covered - start.newest.covered)]
         return NotesRecord(NotesVersion(edited, start.newest.covered, "model"), start.before)
 
     async def _spill_long(self) -> None:
         spill = self._spill
         if spill is None:
             return
-        for item in self._notes.words.long_requests(
-            self._settings.section_limit_tokens, estimate_text_tokens
-        ):
+        for item in self.notes.words.long_requests(self._settings.section_limit_tokens, estimate_text_tokens):
             name = f"said-{digest(item.text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
             text = item.text
             item.pointer = await run_blocking(lambda name=name, text=text: spill(name, text)) or ""
@@ -339,7 +351,6 @@ UPDATE_WAIT = timedelta(seconds=15)
 """For an update in progress, in this process or in another."""
 
 POLL_INTERVAL = timedelta(milliseconds=100)
-
 MAX_NOTED_BYTES = 256 * 1024 * 1024
 """A transcript up to this size is read whole when a session is resumed, so that its notes cover all of it:
 some seconds at most. The notes of a longer one continue from its last boundary."""
@@ -379,31 +390,63 @@ class NotesLayer(ConversationListener):
         self._settings, self._template, self._clock, self._emit = settings, template, clock, emit
         self._ids: list[RecordId] = []
         self._memory = StructuralNotes()
+        self._earlier: list[RecordId] = []
+        """Messages of a resumed session that are not among the conversation's entries."""
+        self._base = StructuralNotes()
+        """The notes of these."""
 
     def message_added(self, entry: HistoryMessage) -> None:
+        entries = self._conversation.entries
+        is_taken = bool(entries) and entries[-1] is entry
+        kept = len(entries) - is_taken
+        if is_taken and entry.message.role == "assistant" and self._count_extra(kept) == 1:
+            self._ids[-1] = entry.id  # the answer that was just noted, as the caller has written it down
+            return
+        self._forget_dropped(kept)
+        self._add(entry)
+
+    def _count_extra(self, kept: int) -> int:
+        return len(self._ids) - len(self._earlier) - kept
+
+    def _forget_dropped(self, kept: int) -> None:
+        """Without the messages that the caller has dropped: they may be another conversation's."""
+        if self._count_extra(kept) <= 0:
+            return
+        self._ids = list(self._earlier)
+        self._memory = deepcopy(self._base)
+        if self._writer is not None:
+            self._writer.start_over(deepcopy(self._base))
+        for entry in self._conversation.entries[:kept]:
+            self._add(entry)
+
+    def _add(self, entry: HistoryMessage) -> None:
         self._ids.append(entry.id)
         if self._writer is None:
             self._memory.add(entry.message, entry.origin)
         else:
             self._writer.add(entry.message, entry.origin)
 
-    def catch_up(self, sessions: Folder) -> None:
-        """Add all earlier messages of a resumed session. Blocks on the disk."""
+    def catch_up(self, sessions: Folder, said: Iterable[HistoryMessage]) -> None:
+        """Add all earlier messages of a resumed session, or `said`, those since its last boundary, where its
+        transcript is too long. Blocks on the disk."""
         found = sessions.stat(f"{self._session}.jsonl")
         if found is not None and found.size_bytes > MAX_NOTED_BYTES:
-            reason = (
-                f"a transcript of {found.size_bytes:,} bytes is too long to note again from its beginning"
-            )
+            reason = f"a transcript of {found.size_bytes:,} bytes is too long to note again from the start"
             self._emit(NotesSkipped(self._session, reason))
-            for entry in self._conversation.entries:
-                self.message_added(entry)
+            for entry in said:
+                self._add(entry)
             return
-        seen: set[RecordId] = set()
+        seen = read_dropped(sessions, self._session)
+        own = {entry.id for entry in said}
         for line in scan_transcript(sessions, self._session):
             if isinstance(line, StoredRecord) and isinstance(line.record.body, MessageRecord):
-                if line.record.id not in seen:
-                    self.message_added(HistoryMessage(line.record.body.message, line.record.id))
-                seen.add(line.record.id)
+                message, name = line.record.body.message, line.record.id
+                if name not in seen:
+                    self._add(HistoryMessage(message, name))
+                if name not in seen and name not in own:
+                    self._earlier.append(name)
+                    self._base.add(message)
+                seen.add(name)
 
     def responded(self, parent: ModelRequest) -> None:
         """An answer came: the notes are brought up to date if that is due."""
@@ -412,6 +455,9 @@ class NotesLayer(ConversationListener):
 
     async def read_sources(self, *, writes: bool = True) -> NotesSources:
         """What a compaction may use. Without `writes` nothing is waited for, and no file changes."""
+        if self._count_extra(len(self._conversation.entries)) > 1:
+            # One more may be an answer that the caller's list has not shown yet.
+            self._forget_dropped(len(self._conversation.entries))
         if self._writer is None:
             text = self._memory.render(self._settings, self._template)
             return NotesSources(text, self._place(self._ids[-1:]), self._template, text)

@@ -230,6 +230,12 @@ class SpillLayer:
         made, self._unreported = tuple(self._unreported), []
         return made
 
+    def list_decisions(self, messages: Iterable[Message]) -> list[SpillDecision]:
+        """What was decided of the results in these messages."""
+        results = (result for message in messages for result in iter_tool_results(message))
+        found = (self.decisions.get(result.tool_use_id) for result in results)
+        return [decision for decision in found if decision is not None]
+
     def rendered(self, message: Message) -> Message:
         """The message as its results' decisions have it."""
         if isinstance(message.content, str) or not any(

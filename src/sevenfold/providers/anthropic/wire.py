@@ -196,6 +196,9 @@ class MessagesAssembler:
         wire = _object(freeze(event))
         match wire.get("type"):
             case "message_start":
+                if self._message:
+                    # An endpoint that begins again and again would put every limit off.
+                    raise ReplyBroken("the answer began twice; check the address of the provider")
                 message = _object(wire.get("message"))
                 self._message |= message.without("usage")
                 self._usage |= _object(message.get("usage"))
@@ -268,8 +271,8 @@ class _Block:
             else:
                 fields[name] = f"{_word(self._start, name)}{text}"
         if self._citations:
-            held = fields.get("citations")
-            fields["citations"] = (*(held if isinstance(held, tuple) else ()), *self._citations)
+            citations = fields.get("citations")
+            fields["citations"] = (*(citations if isinstance(citations, tuple) else ()), *self._citations)
         return JsonObject(fields)
 
     def _told(self, name: str, text: str) -> Iterator[Delta]:

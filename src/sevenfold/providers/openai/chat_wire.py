@@ -124,12 +124,12 @@ def _assistant(message: Message, *, replays_reasoning: bool) -> JsonObject:
 
 def _reasoning(blocks: Iterable[Block]) -> dict[str, Json]:
     """Reasoning goes back in the field it came in. Another provider's thinking, which is signed, does not."""
-    held: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for block in blocks:
         name = block.extra.get(REASONING_KEY) if isinstance(block, Thinking) else None
         if isinstance(block, Thinking) and isinstance(name, str):
-            held[name] = held.get(name, "") + block.thinking
-    return dict(held)
+            texts[name] = texts.get(name, "") + block.thinking
+    return dict(texts)
 
 
 def _call(block: ToolUse) -> JsonObject:
@@ -294,13 +294,13 @@ class ChatAssembler:
     def _call_of(self, wire: JsonObject) -> _Call:
         """The request that a chunk belongs to. Some servers leave the place out, or give all the same."""
         place, named = wire.get("index"), _word(wire.get("id"))
-        held = self._places.get(place) if isinstance(place, int) else self._calls[-1] if self._calls else None
-        if held is None or (named and held.id and held.id != named):
-            held = _Call()
-            self._calls.append(held)
+        call = self._places.get(place) if isinstance(place, int) else self._calls[-1] if self._calls else None
+        if call is None or (named and call.id and call.id != named):
+            call = _Call()
+            self._calls.append(call)
         if isinstance(place, int):
-            self._places[place] = held
-        return held
+            self._places[place] = call
+        return call
 
 
 def read_said_blocks(said: JsonObject) -> Iterator[Block]:

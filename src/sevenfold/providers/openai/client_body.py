@@ -84,8 +84,8 @@ class ClientBodyWriter:
             key: write_json(value) for key, value in request.body.items() if key != LIST_FIELDS[self.api]
         }
         if asks_usage:
-            told = request.body.get("stream_options")
-            options = {**(told if isinstance(told, JsonObject) else {}), **INCLUDE_USAGE}
+            given = request.body.get("stream_options")
+            options = {**(given if isinstance(given, JsonObject) else {}), **INCLUDE_USAGE}
             fields["stream_options"] = write_json(JsonObject(options))
         fields[LIST_FIELDS[self.api]] = [write_json(item) for item in self._list(view.messages)]
         return join_object(fields)
@@ -159,7 +159,7 @@ class ClientBodyWriter:
         item = self._items.get(id(block))
         content = item.wire.get("content") if item is not None else None
         if item is not None and isinstance(content, tuple) and len(content) == len(item.blocks):
-            at = next(index for index, held in enumerate(item.blocks) if held is block)
+            at = next(index for index, other in enumerate(item.blocks) if other is block)
             yield content[at]
             return
         for wire in write_chat_messages(Message("user", (block,))):
@@ -204,8 +204,8 @@ def _write_spoken(message: Message) -> Iterator[JsonObject]:
     ]
     rest = replace(message, content=tuple(block for block in message.blocks if block not in reasons))
     for wire in write_chat_messages(rest):
-        held = {key: value for block in reasons for key, value in block.wire.without("type").items()}
-        yield JsonObject({**wire, **held})
+        fields = {key: value for block in reasons for key, value in block.wire.without("type").items()}
+        yield JsonObject({**wire, **fields})
 
 
 def _same_items(one: SourceMessage, other: SourceMessage) -> bool:

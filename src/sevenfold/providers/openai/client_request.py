@@ -137,7 +137,7 @@ class ClientRequestReader:
 
     def _read_items(self, items: Sequence[JsonObject]) -> tuple[SourceMessage, ...]:
         place, known = max(
-            ((at, _shared(held, items)) for at, held in enumerate(self._recent)),
+            ((at, _shared(earlier, items)) for at, earlier in enumerate(self._recent)),
             key=lambda found: len(found[1]),
             default=(-1, ()),
         )
@@ -151,18 +151,18 @@ class ClientRequestReader:
         return sources
 
 
-def _shared(held: Sequence[SourceMessage], items: Sequence[JsonObject]) -> tuple[SourceMessage, ...]:
+def _shared(earlier: Sequence[SourceMessage], items: Sequence[JsonObject]) -> tuple[SourceMessage, ...]:
     """The messages that a list begins with again. The last one may have grown, and is read again then."""
     at = 0
-    for number, source in enumerate(held):
+    for number, source in enumerate(earlier):
         end = at + len(source.items)
         same = end <= len(items) and all(
             known.wire == item for known, item in zip(source.items, items[at:end], strict=True)
         )
         if not same or (end < len(items) and _belongs(source.items[-1].wire, items[end])):
-            return tuple(held[:number])
+            return tuple(earlier[:number])
         at = end
-    return tuple(held)
+    return tuple(earlier)
 
 
 _REPEATED = "~"
@@ -198,12 +198,12 @@ def _opening(items: Sequence[JsonObject]) -> Iterator[JsonObject]:
 
 
 def _read_frame(api: OpenAIApi, body: JsonObject, opening: Sequence[JsonObject]) -> RequestParams:
-    model, tools, told = body.get("model"), body.get("tools"), body.get("instructions")
+    model, tools, instructions = body.get("model"), body.get("tools"), body.get("instructions")
     limits = [body.get(name) for name in LIMIT_FIELDS[api]]
     limit = next((value for value in limits if isinstance(value, int) and value > 0), UNSAID_MAX_TOKENS)
     texts = ["\n".join(_texts(item.get("content"))) for item in opening]
-    if isinstance(told, str) and api == "responses":
-        texts = [told]
+    if isinstance(instructions, str) and api == "responses":
+        texts = [instructions]
     return RequestParams(
         model=model if isinstance(model, str) else "",
         max_tokens=limit,
@@ -338,12 +338,12 @@ def _read_part(part: JsonObject) -> Block:
         case "text" | "input_text" | "output_text":
             return Text(_word(part.get("text")))
         case "image_url" | "input_image":
-            held = part.get("image_url")
-            url = held.get("url") if isinstance(held, JsonObject) else held
+            value = part.get("image_url")
+            url = value.get("url") if isinstance(value, JsonObject) else value
             return Image(_read_source(url)) if isinstance(url, str) else Opaque(part)
         case "file" | "input_file":
-            held = part.get("file", part)
-            data = held.get("file_data") if isinstance(held, JsonObject) else None
+            value = part.get("file", part)
+            data = value.get("file_data") if isinstance(value, JsonObject) else None
             return Document(_read_source(data)) if isinstance(data, str) else Opaque(part)
         case _:
             return Opaque(part)

@@ -24,7 +24,8 @@ from sevenfold.core.requests import (
     is_same_opening,
 )
 from sevenfold.layers.compaction.layer import WindowPlan
-from sevenfold.layers.conversation import Conversation, ConversationListener
+from sevenfold.layers.conversation import Conversation
+from sevenfold.layers.conversation_state import ConversationListener
 from sevenfold.layers.microcompact.layer import MicrocompactLayer
 from sevenfold.session.cache.placement import (
     INITIAL_BREAKPOINT_STATE,
@@ -63,6 +64,8 @@ class RequestBuilder(ConversationListener):
         self._same = 0
         """So many messages at the start of the view are as the last request had them."""
         self._started: datetime | None = None
+        self.resent_at: datetime | None = None
+        """When the last request was sent again; None: it was sent once."""
         self.use_params()
         conversation.listeners.append(self)
 
@@ -114,12 +117,12 @@ class RequestBuilder(ConversationListener):
         view = self._handed_out = self.build()
         self._conversation.cuts.clear()
         self._same = len(view.request.messages)
-        self._started = self._clock.now()
+        self._started, self.resent_at = self._clock.now(), None
         return view
 
     def resend(self) -> PreparedRequest:
         """The last request, to be sent once more: what it leaves in the cache lives from now."""
-        self._started = self._clock.now()
+        self._started = self.resent_at = self._clock.now()
         return self.build()
 
     def build_parent(self) -> ModelRequest:

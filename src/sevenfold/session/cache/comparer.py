@@ -236,16 +236,16 @@ def _is_same_json(before: str | tuple[JsonObject, ...], after: str | tuple[JsonO
 
 
 def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> PromptTraits:
-    cites = fades = compacts = False
+    cites = expires = compacts = False
     for message in messages:
-        fades = fades or "clear_at" in message.extra
+        expires = expires or "clear_at" in message.extra
         for block in message.blocks:
             inner = block.content if isinstance(block, ToolResult) else None
             for item in inner if isinstance(inner, tuple) else (block,):
                 cites = cites or _is_cited(item)
-                fades = fades or (drops_thinking and isinstance(item, (Thinking, RedactedThinking)))
+                expires = expires or (drops_thinking and isinstance(item, (Thinking, RedactedThinking)))
                 compacts = compacts or isinstance(item, Compaction)
-    return PromptTraits(cites, fades, compacts)
+    return PromptTraits(cites, expires, compacts)
 
 
 def _is_cited(block: Block) -> bool:

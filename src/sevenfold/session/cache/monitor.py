@@ -40,7 +40,7 @@ from sevenfold.core.prices import (
     sum_costs,
 )
 from sevenfold.core.requests import WHOLE_PROMPT, Cut, ModelRequest, ModelResponse
-from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
+from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage, is_simulated_id
 from sevenfold.layers.journal import Journal
 from sevenfold.layers.microcompact.server_clearing import clears_exactly
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
@@ -52,7 +52,7 @@ from sevenfold.store.transcript.records import (
 
 
 class RequestLog:
-    """Writes each request down before it is sent, and knows how many have no bill yet."""
+    """Records each request before it is sent, and counts those that have no bill yet."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -60,7 +60,7 @@ class RequestLog:
 
     @property
     def unbilled(self) -> int:
-        """Requests since the session was opened here whose bill did not come: under way, or lost."""
+        """Requests since the session was opened here that have no bill: under way, or lost."""
         return self._open.total()
 
     def sent(self, model: str, who: str) -> None:
@@ -68,11 +68,16 @@ class RequestLog:
         self._journal.add(SentRecord(model, who))
         self._open[who] += 1
 
+    def resent(self, model: str, who: str) -> None:
+        """The last request is about to be sent again. After a refusal or an answer it counts as a new one."""
+        if not self._open[who]:
+            self.sent(model, who)
+
     def billed(self, who: str) -> None:
         self._open[who] -= self._open[who] > 0
 
     def refused(self, model: str, who: str, error: ProviderError) -> None:
-        """The request failed. Where nothing can have been billed for it, that is written down."""
+        """The request failed. If it cannot have been billed, that is recorded."""
         if self._open[who] > 0 and not isinstance(error, ReplyBroken | ProviderUnreachable):
             self._journal.add(SentRecord(model, who, is_refused=True))
             self._open[who] -= 1
@@ -102,14 +107,14 @@ class SpendSummary:
 
 
 class UsageLedger:
-    """Every call's usage and price, summed up by whose call it was."""
+    """Usage and price of every call, summed by caller."""
 
     def __init__(self, catalog: Catalog = CATALOG) -> None:
         self._catalog = catalog
         self._summaries: dict[str, SpendSummary] = {}
 
     def add(self, who: str, model: str, reply: ModelResponse, when: date) -> Cost | None:
-        """Book one call; its price, or None when that is not known."""
+        """Add one call; returns its price, or None if that is not known."""
         return self.add_usage(who, reply.model or model, reply.usage, when)
 
     def add_usage(self, who: str, model: str, usage: Usage, when: date) -> Cost | None:
@@ -128,6 +133,11 @@ class UsageLedger:
             cost_without_caching=sum_costs((before.cost_without_caching, plain)),
         )
         return price
+
+    def add_summary(self, summary: SpendSummary) -> None:
+        """Book calls that were summed up elsewhere."""
+        before = self._summaries.get(summary.who)
+        self._summaries[summary.who] = before + summary if before else summary
 
     def spent(self) -> tuple[SpendSummary, ...]:
         """By caller, in the order of their first calls."""
@@ -170,10 +180,10 @@ class CachedPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheOutcome:
-    """What became of a request's prompt."""
+    """How a prompt was served: from the cache or not, and why."""
 
     expected_tokens: int
-    """What the last answered request promised; 0 where nothing did."""
+    """Tokens that the last answered request left in the cache; 0 without one."""
     read_tokens: int
     cause: MissCause | None
     """Why less was read than expected; None when it was not."""
@@ -198,7 +208,7 @@ class _Sent:
 
     @property
     def left(self) -> CachedPrefix | None:
-        """What whoever goes on from it can read. One that failed wrote nothing, and took nothing away."""
+        """What the next request can read. A failed request writes nothing and removes nothing."""
         return self.promise or self.expects
 
 
@@ -268,7 +278,7 @@ class CacheMonitor:
             )
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
-        # What the provider clears on our word changes with a cut alone.
+        # What the provider clears for us changes only with a cut.
         is_exact = clears_exactly(request.frame.params) and not sent.is_cut
         if promised is None or run.read >= expected or (_is_edited(reply) and not is_exact):
             return CacheOutcome(
@@ -294,7 +304,7 @@ class CacheMonitor:
             last = next(self._own(_MAIN), None)
             return self._compared(last, request) if last else None
         if all(mark.level != "messages" for mark in request.breakpoints):
-            # It asks for no message to be cached, so there is none that it could miss.
+            # It has no breakpoint in its messages, so it can miss none.
             return None
         own, main = tuple(self._own(request.purpose)), tuple(self._own(_MAIN))
         first: _Found | None = None
@@ -349,10 +359,10 @@ def _summed_up(usage: Usage) -> TokenCounts:
 
 
 def _promise(request: ModelRequest, reply: ModelResponse, started: datetime) -> CachedPrefix | None:
-    """What can be read of this request next time: all up to its last breakpoint, by the bill's own count."""
+    """What the next request can read of this one: all up to its last breakpoint, as it was billed."""
     run = reply.usage.last_run
     if run is None or reply.dialect != "anthropic" or not run.read + run.written:
-        # Others cache as they see fit, and promise nothing.
+        # Other providers cache as they decide, so nothing is expected.
         return None
     marks = sorted(
         request.breakpoints, key=lambda mark: (PROMPT_LEVELS.index(mark.level), mark.index, mark.block)
@@ -363,7 +373,7 @@ def _promise(request: ModelRequest, reply: ModelResponse, started: datetime) -> 
 
 
 def _is_edited(reply: ModelResponse) -> bool:
-    """The provider itself changed the prompt on the way, and said so."""
+    """Whether the provider says that it changed the prompt."""
     management = reply.extra.get("context_management")
     edits = management.get("applied_edits") if isinstance(management, JsonObject) else None
     return bool(edits or reply.extra.get("input_transformations") or len(reply.usage.iterations) > 1)
@@ -397,7 +407,13 @@ class MonitoredProvider(ProviderWrapper):
         self._monitor.settle(request, reply, self._clock.now())
         model = reply.model or request.frame.model
         self._journal.add(
-            UsageRecord(model=model, who=request.purpose, wire=reply.usage_wire, dialect=reply.dialect)
+            UsageRecord(
+                model=model,
+                who=request.purpose,
+                wire=reply.usage_wire,
+                dialect=reply.dialect,
+                is_simulated=is_simulated_id(reply.id),
+            )
         )
         return reply
 
