@@ -20,6 +20,7 @@ from termios import TIOCSWINSZ
 from typing import Protocol, cast
 
 import pyte
+from pyte.screens import Char
 
 PATIENCE_SECONDS = 60.0
 """Before something that should happen counts as not happening; a busy machine is no failure."""
@@ -46,6 +47,8 @@ class _Screen(Protocol):
 
     def resize(self, lines: int, columns: int) -> None: ...
 
+    def wrap(self, columns: int, rows: int) -> None: ...
+
 
 class _History(Protocol):
     top: Sequence[Mapping[int, _Cell]]
@@ -60,6 +63,40 @@ class _Cell(Protocol):
 
 class _Stream(Protocol):
     def feed(self, data: str) -> None: ...
+
+
+class _Terminal(pyte.HistoryScreen):
+    """What tmux and others do beyond what pyte does."""
+
+    def erase_in_display(self, how: int = 0, *args: object, **kwargs: object) -> None:
+        """All of a screen that is erased from its first place on goes to the scrollback."""
+        if how == 0 and not (self.cursor.x or self.cursor.y):
+            shown = [y for y, line in enumerate(self.display) if line.strip()]
+            self._scroll_off([dict(self.buffer[y]) for y in range(max(shown, default=-1) + 1)])
+        super().erase_in_display(how, *args, **kwargs)
+
+    def wrap(self, columns: int, rows: int) -> None:
+        """The same text in fewer columns."""
+        kept: list[dict[int, Char]] = []
+        at = (0, 0)
+        last = max((y for y, line in enumerate(self.display) if line.strip()), default=0)
+        for y in range(max(last, self.cursor.y) + 1):
+            row, size = self.buffer[y], len(self.display[y].rstrip())
+            if y == self.cursor.y:
+                at = (self.cursor.x % columns, len(kept) + self.cursor.x // columns)
+            parts = range(0, max(size, self.cursor.x if y == self.cursor.y else 0, 1), columns)
+            kept += [{x - part: row[x] for x in range(part, min(part + columns, size))} for part in parts]
+        over = max(0, len(kept) - rows)
+        self.resize(rows, columns)
+        self._scroll_off(kept[:over])
+        for y in range(rows):
+            row = cast("dict[int, Char]", self.buffer[y])
+            row.clear()
+            row.update(kept[over + y] if over + y < len(kept) else {})
+        self.cursor.x, self.cursor.y = at[0], max(0, at[1] - over)
+
+    def _scroll_off(self, rows: list[dict[int, Char]]) -> None:
+        cast("list[dict[int, Char]]", self.history.top).extend(rows)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,7 +149,7 @@ class Stage:
         while not holds():
             if time.monotonic() > deadline:
                 raise AssertionError(f"it never came to pass that {what}; the screen:\n{self.everything}")
-            if not self._take_in(0.2) and self.process.poll() is not None and not holds():
+            if not self.watch(0.2) and self.process.poll() is not None and not holds():
                 raise AssertionError(f"the program ended before {what}; the screen:\n{self.everything}")
 
     def wait_for_end(self) -> int:
@@ -120,11 +157,11 @@ class Stage:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"it never ended; the screen:\n{self.everything}"
-            self._take_in(0.1)
+            self.watch(0.1)
         # The kernel hands on what was written when it comes to it, on a busy machine after the writer's end.
         while not self.is_hung_up:
             assert time.monotonic() < deadline, f"something else keeps the terminal open:\n{self.everything}"
-            self._take_in(0.1)
+            self.watch(0.1)
         return self.process.returncode
 
     def settle(self, holds: Callable[[], bool], what: str) -> None:
@@ -143,7 +180,13 @@ class Stage:
         _set_size(self.master, columns, rows)
         self.screen.resize(rows, columns)
 
-    def _take_in(self, seconds: float) -> bool:
+    def narrow(self, columns: int, rows: int = 24) -> None:
+        """As terminals do that wrap what they show; the cursor stays at its place in the text."""
+        self.screen.wrap(columns, rows)
+        _set_size(self.master, columns, rows)
+
+    def watch(self, seconds: float) -> bool:
+        """Take in what is written next, within so many seconds; False: nothing was."""
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
             return False
@@ -181,7 +224,7 @@ def staged(
         start_new_session=True,
     )
     os.close(slave)
-    screen = pyte.HistoryScreen(columns, rows, history=10_000)
+    screen = _Terminal(columns, rows, history=10_000)
     stage = Stage(
         process=process,
         master=master,

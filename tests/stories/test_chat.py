@@ -151,7 +151,7 @@ def test_a_compaction_by_hand_leaves_a_session_that_goes_on(place: Place) -> Non
         stage.enter("and then?")
         stage.wait_for("You said: and then?")
         stage.enter("/cost")
-        stage.wait_for("in all $")
+        stage.wait_for("in all  ")
         leave(stage)
 
 
@@ -190,7 +190,10 @@ def test_what_was_typed_in_another_session_is_found_again(place: Place) -> None:
     with place.chat() as stage:
         stage.type(CTRL_R + "particul")
         stage.wait_for("a very particular question")
-        stage.type("\r\r")
+        stage.wait_until(lambda: "filter: particul" in stage.shown, "it is searched")
+        stage.type(ENTER)
+        stage.wait_until(lambda: "› a very particular question\n" in stage.shown, "it is in the input")
+        stage.type(ENTER)
         stage.wait_for("You said: a very particular question")
         leave(stage)
     assert len(place.transcripts()) == 2

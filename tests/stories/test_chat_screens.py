@@ -7,21 +7,11 @@ import time
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
-from statistics import median
 
 import pytest
 from bench.chat_screens import IMAGES, SCREENS, draw_all, find_differences
 
-from sevenfold.agent.loop.turn import DeltaReceived, RoundEnded, ToolEnded, ToolStarted
-from sevenfold.agent.tool import ToolOutput
-from sevenfold.core.json import EMPTY_OBJECT
-from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.usage import Usage
-from sevenfold.providers.provider import TextDelta
-from sevenfold.providers.scripted import make_response
 from sevenfold.testing import Prompt, Simulator, SlowFault
-from tests.agent.tui.desk import Desk
-from tests.agent.tui.test_chat import play
 from tests.stories.living import Place
 from tests.stories.stage import Stage
 
@@ -111,40 +101,17 @@ def test_waiting_costs_few_bytes_and_the_clock_moves(place: Place, columns: int)
         stage.wait_for("Short.")
 
 
-def test_a_keypress_takes_as_long_after_a_thousand_rounds(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
-        fresh = time_redraw(desk)
-        for number in range(1_000):
-            use = ToolUse(ToolUseId(f"toolu_{number}"), "shell", EMPTY_OBJECT)
-            desk.chat.view.watch(DeltaReceived(TextDelta("I look at it.\n\n")))
-            desk.chat.view.watch(ToolStarted(use, "ls"))
-            output = ToolOutput("\n".join(map(str, range(20))))
-            desk.chat.view.watch(ToolEnded(use=use, output=output, took=timedelta(), said="ls"))
-            reply = make_response("I look at it.", usage=Usage(read=9_000, written_5m=90, output=9))
-            desk.chat.view.watch(RoundEnded(reply, 9_000, 100_000, 0.1))
-        assert time_redraw(desk) < 5 * fresh
-
-    def time_redraw(desk: Desk) -> float:
-        """What each key has drawn again around the input."""
-        renderer, taken = desk.keys.renderer(), list[float]()
-        for _ in range(200):
-            began = time.perf_counter()
-            desk.chat.live(renderer)
-            desk.chat.question(renderer)
-            desk.chat.status_line(100)
-            taken.append(time.perf_counter() - began)
-        return median(taken)
-
-    play(tmp_path, [], story)
-
-
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])
 def test_menus_and_reports_fit_the_terminal(place: Place, columns: int) -> None:
     with place.chat(columns=columns, TERM="xterm-256color") as stage:
         stage.enter("hello")
         stage.wait_for("Short.")
         stage.wait_until(lambda: is_idle(stage), "the turn is over")
-        for command, answer in (("/status", "version"), ("/cost", "in all $"), ("/why", "neither broken")):
+        for command, answer in (
+            ("/status", "version"),
+            ("/cost", "without Sevenfold"),
+            ("/why", "neither broken"),
+        ):
             stage.enter(command)
             stage.wait_for(answer)
         stage.enter("/model")
@@ -155,20 +122,3 @@ def test_menus_and_reports_fit_the_terminal(place: Place, columns: int) -> None:
         stage.wait_for("the model is claude-haiku-4-5")
         assert max(map(len, stage.everything.splitlines())) <= columns
         assert b"\x1b]2;" in stage.raw, "the title says what the chat does"
-
-
-def test_a_screen_reader_gets_lines_and_numbered_menus(place: Place) -> None:
-    with place.open_chat("--screen-reader", TERM="xterm-256color") as stage:
-        stage.wait_for("/help commands")
-        stage.enter("hello")
-        stage.wait_for("Short.")
-        stage.wait_until(lambda: stage.shown.endswith("Short.\n>"), "the next line is asked for")
-        assert stage.everything.count("hello") == 1, "what was typed is not read out twice"
-        stage.enter("/mode")
-        stage.wait_for("2 accept-edits")
-        stage.enter("2")
-        stage.wait_for("the mode is accept-edits")
-        stage.enter("/quit")
-        assert stage.wait_for_end() == 0
-        assert b"\x1b[?2026h" not in stage.raw
-        assert re.findall(rb"\x1b\[[0-9;]*[A-HJK]", stage.raw) == [], "the cursor never moves back"

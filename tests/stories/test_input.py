@@ -95,21 +95,6 @@ def test_what_waits_is_taken_back_and_an_unanswered_prompt_returns(place: Place)
     assert len(place.sim.ledger.entries) <= 3
 
 
-def test_an_editor_opens_the_text_and_an_image_has_a_chip(place: Place) -> None:
-    editor = place.root / "editor"
-    editor.write_text('#!/bin/sh\nprintf "from the editor @shot.png" > "$1"\n', encoding="utf-8")
-    editor.chmod(0o755)
-    (place.project / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(3_000))
-    with place.chat(EDITOR=str(editor), VISUAL=str(editor)) as stage:
-        stage.type("half a\x07")
-        stage.wait_for("› from the editor @shot.png")
-        stage.wait_for("[shot.png: PNG, 3 kB]")
-        stage.type("\x15look at @gone.png")
-        stage.wait_for("[gone.png: there is no such file]")
-        stage.type("\x15")
-        leave(stage)
-
-
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])
 def test_a_long_paste_leaves_nothing_stale_in_scrollback(place: Place, columns: int) -> None:
     with place.chat(columns=columns) as stage:

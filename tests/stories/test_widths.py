@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import pytest
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
 from tests.stories.living import Place
 from tests.stories.stage import CTRL_D, CTRL_R, ENTER, ESCAPE, Stage
+from tests.stories.walk import WIDTHS, Walk, flatten
 
 pytestmark = pytest.mark.story
 
-WIDTHS = pytest.mark.parametrize("columns", [40, 60, 100, 160])
 HOUR = timedelta(hours=1)
 LOOK = {"description": "Look around", "prompt": "look slowly", "background": True}
 
@@ -40,61 +39,6 @@ def place(tmp_path: Path) -> Generator[Place]:
         yield Place(tmp_path, sim)
 
 
-def flatten(text: str) -> str:
-    """Lines joined at their breaks: a word that was torn at one stays torn."""
-    return " ".join(text.replace("│", " ").split())
-
-
-@dataclass(slots=True)
-class Walk:
-    """A session at one width, and all that was seen in it for good."""
-
-    stage: Stage
-    columns: int
-    seen: list[str]
-    mark: int = 0
-    """Where in the text the last command began: what it prints comes after."""
-
-    def see(self, *texts: str) -> None:
-        """Until each is shown after what was typed last."""
-        for text in texts:
-            self.stage.wait_until(
-                lambda text=text: text in flatten(self.stage.everything[self.mark :]),
-                f"{text!r} is whole at {self.columns} columns",
-            )
-            self.seen.append(text)
-
-    def see_now(self, text: str) -> None:
-        """Until it stands on the screen, where it may be drawn over later."""
-        self.stage.wait_until(
-            lambda: text in flatten(self.stage.shown), f"{text!r} is on the screen at {self.columns} columns"
-        )
-
-    def rest(self) -> None:
-        self.stage.wait_until(
-            lambda: (
-                self.stage.is_drawn
-                and "opus-5-5" in self.stage.shown
-                and "working" not in self.stage.shown
-                and self.stage.shown.rpartition("›")[2].split("\n")[0].strip() == ""
-            ),
-            "nothing is going on and the input is empty",
-        )
-
-    def enter(self, typed: str, *texts: str) -> None:
-        self.mark = len(self.stage.everything.rpartition("\n›")[0])
-        self.stage.enter(typed)
-        self.see(*texts)
-        self.rest()
-
-    def leave(self, typed: str = "/quit\r") -> None:
-        self.stage.type(typed)
-        assert self.stage.wait_for_end() == 0
-        whole = flatten(self.stage.everything)
-        assert [text for text in self.seen if text not in whole] == [], "nothing is lost from scrollback"
-        assert max(map(len, self.stage.everything.splitlines())) <= self.columns
-
-
 @WIDTHS
 def test_input_tools_and_commands_are_whole(place: Place, columns: int) -> None:
     (place.project / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(3_000))
@@ -115,7 +59,7 @@ def test_input_tools_and_commands_are_whole(place: Place, columns: int) -> None:
         see_reports(walk)
         see_background(walk)
         see_agent(walk)
-        walk.leave()
+        walk.check_end()
     assert (place.project / "talk.md").exists()
 
 
@@ -151,9 +95,11 @@ def see_denial(walk: Walk) -> None:
 def see_reports(walk: Walk) -> None:
     walk.enter("/cost", "in all $", "without Sevenfold")
     walk.enter("/why", "the cache was neither broken nor cut in this session")
-    walk.enter("/permissions", "mode ask; /mode changes it", "there are no rules;")
+    walk.enter(
+        "/permissions", "mode ask: asks before it changes anything; /mode changes it", "there are no rules;"
+    )
     walk.enter("/mcp", "no MCP server is in use; [mcp] in settings and .mcp.json name them")
-    walk.enter("/hooks", "no hooks are in use; see `sevenfold settings`")
+    walk.enter("/hooks", "no hooks are in use; ~/.sevenfold/hooks.json and")
     walk.enter("/status", "claude-opus-5-5", "tokens", "ANTHROPIC_API_KEY", "context")
     walk.enter("/verbose", "output is shown whole from now on")
     walk.enter("/verbose", "long output is folded again")
@@ -227,7 +173,7 @@ def test_errors_say_code_attempt_countdown_and_remedy(place: Place, columns: int
         walk.rest()
         fail(StatusFault(status=429, message="It is full", retry_after=HOUR))
         walk.enter("much later", "the provider asks to wait 3600 s; /model chooses another model")
-        walk.leave()
+        walk.check_end()
 
 
 def read_input(stage: Stage) -> str:
@@ -248,7 +194,7 @@ def test_a_provider_that_cannot_be_reached_is_named(place: Place, columns: int) 
         stage.wait_until(lambda: read_input(stage) == "› is anybody there", "the prompt is back")
         stage.type("\x15")
         walk.rest()
-        walk.leave()
+        walk.check_end()
 
 
 @WIDTHS
@@ -273,7 +219,7 @@ def test_a_session_is_found_again_and_redrawn(place: Place, columns: int) -> Non
         stage.type(ENTER)
         stage.wait_until(lambda: stage.everything.count("You said: a particular question") == 2, "it is sent")
         walk.rest()
-        walk.leave(CTRL_D)
+        walk.check_end(CTRL_D)
 
 
 @WIDTHS
@@ -290,6 +236,6 @@ def test_lines_are_whole_where_nothing_can_be_drawn(place: Place, columns: int) 
         walk.see("no MCP server is in use; [mcp] in settings and .mcp.json name them >")
         stage.enter("/nothing")
         walk.see("there is no command /nothing; /help lists the commands >")
-        walk.leave()
+        walk.check_end()
         assert b"\x1b" not in stage.raw
         assert ">" not in [line.strip() for line in stage.everything.splitlines()], "no prompt is stray"

@@ -13,14 +13,14 @@ from sevenfold.agent.tui.user_input import ImageChips, read_clipboard_image, rea
 from sevenfold.core.messages import Text
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.scripted import make_response
-from tests.agent.tui.desk import Desk
+from tests.agent.tui.chat_setup import ChatSetup
 from tests.agent.tui.test_chat import play
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(2_000)
 
 
 def test_what_waits_is_shown_above_the_input_and_can_be_taken_back(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def story(desk: ChatSetup) -> None:
         desk.keys.enter("Go.")
         await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.renderer()))
         for line in ("one", "two"):
@@ -46,7 +46,7 @@ def test_a_prompt_that_was_interrupted_before_an_answer_returns_to_the_input(tmp
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def story(desk: Desk) -> None:
+    async def story(desk: ChatSetup) -> None:
         desk.keys.enter("Where is the cat?")
         await is_asked.wait()
         desk.chat.escape()
@@ -62,7 +62,7 @@ def test_a_prompt_that_was_interrupted_before_an_answer_returns_to_the_input(tmp
 
 
 def test_escape_twice_goes_back_by_menu_and_undo_brings_it_back(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def story(desk: ChatSetup) -> None:
         desk.agent.mode = "accept-edits"
         project = desk.agent.place.cwd
         for number in (1, 2):
@@ -116,7 +116,7 @@ def test_an_image_has_a_chip_or_an_error_before_it_is_sent(
 
 
 def test_a_text_with_an_image_that_cannot_be_sent_stays_in_the_input(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def story(desk: ChatSetup) -> None:
         desk.keys.enter("what is @gone.png")
         await desk.keys.wait_for("there is no such file")
         assert desk.keys.typed == "what is @gone.png"

@@ -170,7 +170,7 @@ def test_the_preview_says_where_a_rule_is_kept_and_what_it_covers() -> None:
 
     shown = asyncio.run(story())
     assert "always: shell(git log *)" in shown
-    assert "kept in .sevenfold/settings.local.toml, out of git" in shown
+    assert "kept in .sevenfold/settings.local.toml, which git does not list" in shown
     assert "still asks for git log | sh" in shown
 
 

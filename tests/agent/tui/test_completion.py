@@ -28,8 +28,8 @@ def test_a_command_is_completed_by_its_beginning(folder: Path) -> None:
 
 
 def test_a_path_is_completed_after_an_at_sign(folder: Path) -> None:
-    assert texts("look at @", folder) == ["README.md", "src/"]
-    assert texts("look at @s", folder) == ["src/", "src/main.py"]
+    assert texts("look at @", folder) == ["README.md", "src/", '"two words.txt"']
+    assert texts("look at @s", folder) == ["src/", "src/main.py", '"two words.txt"']
     assert texts("@src/", folder) == ["src/main.py"]
     assert list_completions("@src/ma", ProjectFiles(folder))[0].replaces == len("src/ma")
 
@@ -61,3 +61,23 @@ def test_names_that_begin_with_what_was_typed_come_first() -> None:
     assert rank_names("read", names) == [
         *("readme.md", "docs/reading.md", "src/read.py", "spread.py", "r/e/a/d.c")
     ]
+
+
+def test_a_file_with_spaces_is_completed_in_quotes(tmp_path: Path) -> None:
+    (tmp_path / "my notes").mkdir()
+    (tmp_path / "my notes" / "old plan.md").touch()
+    files = ProjectFiles(tmp_path)
+    (folder, inside) = list_completions("read @my", files)
+    assert (folder.text, folder.replaces) == ('"my notes/', 2)
+    assert inside.text == '"my notes/old plan.md"'
+    (found,) = list_completions('read @"my notes/ol', files)
+    assert (found.text, found.replaces) == ('"my notes/old plan.md"', len('"my notes/ol'))
+
+
+def test_files_that_git_ignores_are_not_offered(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("made/\n*.log\n", encoding="utf-8")
+    for name in ("made/parser.py", "src/parser.py", "src/parser.log", "src/.parser.swp"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [found.text for found in list_completions("@pars", ProjectFiles(tmp_path))] == ["src/parser.py"]

@@ -15,6 +15,7 @@ from sevenfold.core.errors import (
     ProviderRefused,
     ProviderUnreachable,
     RateLimited,
+    ReplyBroken,
     SevenfoldError,
     SignInRefused,
 )
@@ -41,6 +42,7 @@ from sevenfold.core.settings.sections import AgentSettings
         (PromptTooLong(), "", ["/compact"]),
         (ProviderUnreachable("connection refused"), "", ["ANTHROPIC_BASE_URL"]),
         (ProviderRefused("no such model", status=404), "", ["404", "/model"]),
+        (ReplyBroken("Overloaded", kind="overloaded_error"), "", ["overloaded_error", "/model"]),
     ],
 )
 def test_an_error_has_its_code_and_its_remedy(error: SevenfoldError, variable: str, words: list[str]) -> None:
@@ -68,6 +70,14 @@ def test_the_variable_that_is_named_is_the_one_whose_key_is_sent(
     environ: dict[str, str], base_url: str | None, expected: str
 ) -> None:
     assert find_key_variable(AgentSettings(base_url=base_url), environ) == expected
+
+
+def test_a_failure_says_how_often_it_was_tried_and_a_stall_blames_no_address() -> None:
+    error = Overloaded("Overloaded", status=529)
+    assert "Overloaded (11 attempts); /model" in render_error(error, retries=10)
+    stalled = ProviderUnreachable("no answer came within 600 seconds")
+    stalled.should_retry = False
+    assert render_error(stalled) == "error: no answer came within 600 seconds"
 
 
 def test_a_retry_counts_down() -> None:

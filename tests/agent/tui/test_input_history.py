@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.tui.prompt_input import INPUT_HISTORY_FILE, MAX_INPUT_HISTORY_BYTES, InputHistory
+from sevenfold.agent.tui.prompt_input import (
+    INPUT_HISTORY_FILE,
+    MAX_INPUT_HISTORY_BYTES,
+    InputHistory,
+    PastedTexts,
+    make_prompt_history,
+)
+from sevenfold.store.files.disk import SystemDisk
 from sevenfold.store.files.folder import Folder
 
 
@@ -47,3 +55,22 @@ def test_only_the_newest_are_read_of_a_long_past(home: Folder) -> None:
 def test_nobody_else_may_read_it(home: Folder) -> None:
     InputHistory(home).add("one")
     assert os.stat(home.path / INPUT_HISTORY_FILE).st_mode & 0o077 == 0
+
+
+def test_a_prompt_is_sent_where_the_disk_takes_no_more(home: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(SystemDisk, "write", refuse)
+    make_prompt_history(InputHistory(home), PastedTexts()).store_string("one")
+    assert InputHistory(home).read_all() == []
+
+
+def test_lines_have_the_time_they_were_typed_at_and_older_ones_have_none(home: Folder) -> None:
+    home.append(INPUT_HISTORY_FILE, b'{"text":"old"}\n{"text":"odd","at":"yesterday"}\n', durable=False)
+    past = InputHistory(home)
+    past.add("new")
+    old, odd, new = past.read_entries()
+    assert (old.text, old.at, odd.at) == ("old", None, None)
+    assert new.at is not None
+    assert new.at.tzinfo is not None

@@ -36,7 +36,7 @@ def test_what_matters_least_goes_first() -> None:
     assert render_status_line(FULL, 30) == "34% context  1 queued  2 tasks"
 
 
-def test_forty_columns_hold_what_was_spent_and_sixty_the_cache() -> None:
+def test_forty_columns_hold_what_was_spent_and_the_cache() -> None:
     status = replace(
         FULL,
         tasks=0,
@@ -46,7 +46,9 @@ def test_forty_columns_hold_what_was_spent_and_sixty_the_cache() -> None:
         saved_usd=0.5,
         cache="cache warm 5 min, then +$0.0313",
     )
-    assert render_status_line(status, 40) == "34% context  ask  $0.42  opus-5-5"
+    assert render_status_line(status, 40) == "34%  ask  $0.42  opus-5-5  warm 5 min"
+    unbilled = render_status_line(replace(status, has_unbilled=True), 60)
+    assert unbilled == "34% context  ask  $0.42+  opus-5-5  cache warm 5 min"
     assert render_status_line(status, 60) == "34% context  ask  $0.42  opus-5-5  cache warm 5 min"
     assert "$0.42 (saved $0.50)" in render_status_line(status, 100)
     assert render_status_line(status, 100).endswith("then +$0.0313")

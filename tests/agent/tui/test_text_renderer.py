@@ -63,7 +63,7 @@ def test_code_keeps_its_lines_and_is_set_in() -> None:
 
 
 def test_a_terminal_that_knows_ascii_alone_gets_ascii_alone() -> None:
-    painted = TextRenderer(has_unicode=False).markdown(ProseBlock("- one\n\n> said"))
+    painted = TextRenderer(signs="ascii").markdown(ProseBlock("- one\n\n> said"))
     assert painted.isascii()
     assert "* one" in painted
 
@@ -142,6 +142,32 @@ def test_no_sign_is_lost_where_lines_are_set_in(text: str, hang: int) -> None:
     assert "".join(shown.split()) == "".join(text.split())
 
 
+PATH = "/home/you/projects/sevenfold/src/sevenfold/agent/tui/text_renderer.py"
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60])
+def test_a_long_path_breaks_after_one_of_its_parts(columns: int) -> None:
+    renderer = TextRenderer(columns)
+    for shown in (
+        renderer.line(f"{PATH} on main"),
+        renderer.line(f"· {PATH} is gone", hang=2),
+        renderer.markdown(ProseBlock(f"See {PATH} and go on.")),
+        renderer.markdown(ProseBlock(f"- see {PATH}")),
+    ):
+        lines = shown.split("\n")
+        assert max(map(len, lines)) <= columns
+        assert PATH in "".join(line.strip() for line in lines)
+        ends = [line.split()[-1] for line in lines[:-1]]
+        torn = [end for end in ends if end in PATH and not PATH.endswith(end)]
+        assert {end[-1] for end in torn} <= set("/_."), shown
+        assert not any(line.startswith(" on") for line in lines)
+
+
+def test_a_line_of_many_signs_is_broken_at_once() -> None:
+    for sign in "-a/":
+        assert len(TextRenderer(80).line(sign * 80_000).split("\n")) == 1_000
+
+
 def test_an_escape_of_a_model_is_shown_and_not_obeyed() -> None:
     assert TextRenderer().line("\x1b]0;title\x07") == "\\x1b]0;title\\x07"
 
@@ -169,3 +195,20 @@ def test_a_light_background_gets_colours_that_can_be_read_on_it() -> None:
     dark, light = TextRenderer(40, has_colour=True), TextRenderer(40, has_colour=True, is_light=True)
     assert dark.line("careful", "warning") != light.line("careful", "warning")
     assert "\x1b[33m" not in light.line("careful", "warning"), "no yellow on white"
+
+
+def test_a_long_diff_shows_its_two_ends_and_how_to_see_the_rest() -> None:
+    lines = "".join(f"-old {number}\n" for number in range(50)) + "".join(f"+new {n}\n" for n in range(50))
+    shown = TextRenderer().diff(f"@@ -1,50 +1,50 @@\n{lines}", 9, "ctrl-o")
+    assert "-old 5" in shown
+    assert "… 91 more lines  (ctrl-o)" in shown
+    assert shown.endswith("+new 49")
+    assert "more lines" not in TextRenderer().diff(f"@@ -1,50 +1,50 @@\n{lines}")
+
+
+def test_a_cell_that_became_a_row_breaks_within_a_long_address() -> None:
+    link = "https://example.com/a/very/long/path/that/does/not/break/anywhere.html"
+    block = ProseBlock(f"| Name | Kind | Remark |\n|---|---|---|\n| one | two | see {link} |\n")
+    rows = TextRenderer(30).markdown(block).split("\n")
+    assert all(len(row) <= 30 for row in rows)
+    assert any(row.endswith("/") for row in rows), "after one of its parts, and not in the middle of a word"

@@ -25,7 +25,14 @@ from sevenfold.agent.tui.render.status_line import FRAME_TIME, BusyLine, StatusL
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, TurnView
 from sevenfold.core.clock import ManualClock
-from sevenfold.core.events import ResultSpilled, RetryScheduled, ToolDenied
+from sevenfold.core.events import (
+    AgentEnded,
+    AgentStarted,
+    NotesUpdated,
+    ResultSpilled,
+    RetryScheduled,
+    ToolDenied,
+)
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelResponse
@@ -77,10 +84,10 @@ def ended(text: str, name: str = "shell", number: int = 1, *, diff: str = "", ba
 
 def round_ended() -> RoundEnded:
     return RoundEnded(
-        ModelResponse(message=Message("assistant", "x"), usage=NO_USAGE, usage_wire=EMPTY_OBJECT),
-        5_000,
-        10_000,
-        0.25,
+        reply=ModelResponse(message=Message("assistant", "x"), usage=NO_USAGE, usage_wire=EMPTY_OBJECT),
+        context_tokens=5_000,
+        limit_tokens=10_000,
+        spent_usd=0.25,
     )
 
 
@@ -304,21 +311,22 @@ def test_the_busy_line_says_what_a_turn_does_and_for_how_long(view: TurnView) ->
     elapsed = timedelta(seconds=72.5)
     line = BusyLine(phase=view.phase, elapsed=elapsed, tokens=1_234).render(TextRenderer(80))
     assert line[2:] == "working 72 s: running shell  ↓ 1,234 tokens  Esc interrupts"
-    ascii_only = BusyLine(phase="thinking", elapsed=elapsed, tokens=9).render(
-        TextRenderer(80, has_unicode=False)
-    )
+    ascii_only = BusyLine(phase="thinking", elapsed=elapsed, tokens=9).render(TextRenderer(80, signs="ascii"))
     assert ascii_only.isascii()
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])
-def test_the_busy_line_moves_and_takes_one_line(columns: int) -> None:
+def test_the_busy_line_moves_and_says_how_to_interrupt(columns: int) -> None:
     renderer, phase = TextRenderer(columns), "retry 3 of 10 in 8 s: 529: Overloaded"
     frames = {
         BusyLine(phase=phase, elapsed=number * FRAME_TIME, tokens=1_000_000).render(renderer)
         for number in range(4)
     }
     assert len({frame[0] for frame in frames}) == 4
-    assert all(len(frame) < columns and "\n" not in frame for frame in frames)
+    rows = [row for frame in frames for row in frame.split("\n")]
+    assert all(len(row) < columns for row in rows)
+    assert len(rows) == 4 * (2 if columns == 40 else 1), "it has a second row where one has no room for it"
+    assert all("retry 3 of 10" in frame and "Esc interrupts" in frame for frame in frames)
     waiting = BusyLine(phase="writing", elapsed=FRAME_TIME, tokens=1_000).render(renderer)
     assert "Esc interrupts" in waiting, "how to interrupt outlives the figures"
 
@@ -336,7 +344,7 @@ def test_tokens_are_counted_while_they_come_and_as_billed_afterwards(view: TurnV
 
 
 def test_what_a_layer_did_in_the_turn_before_is_no_news(view: TurnView) -> None:
-    view.watch(LayerActed(RetryScheduled(model="m", retry=1, of=10, seconds=8.0, reason="529")))
+    view.watch(LayerActed(NotesUpdated(session="s", writer="model", tokens=9, covered=3)))
     assert view.status.news
     view.begin("go on")
     assert not view.status.news
@@ -363,8 +371,60 @@ def test_retries_count_down_in_the_status_line_and_take_one_line_above(paper: Pa
     assert "retry" not in view.phase
 
 
-def test_the_status_line_names_the_retry_that_is_waited_for(view: TurnView) -> None:
+def test_a_retry_is_no_news_once_it_is_over_and_a_failure_knows_how_many_there_were(view: TurnView) -> None:
     for retry in (1, 4):
         event = RetryScheduled(model="m", retry=retry, of=10, seconds=2.0, reason="gone")
         watch(view, LayerActed(event))
-    assert "retry 4 of 10" in view.status.news
+    assert not view.status.news, "the line of the turn counts the attempts, as long as it waits"
+    assert view.retries == 4
+    view.watch(DeltaReceived(TextDelta("hello")))
+    assert view.retries == 0
+
+
+def test_an_answer_that_does_not_come_on_is_seen(paper: Paper) -> None:
+    clock = ManualClock()
+    view = TurnView(paper, StatusLine(), clock=clock)
+    view.begin("go")
+    clock.pass_time(timedelta(seconds=20))
+    assert view.phase == "waiting for the model"
+    view.watch(DeltaReceived(TextDelta("hello")))
+    clock.pass_time(timedelta(seconds=4))
+    assert view.phase == "writing"
+    clock.pass_time(timedelta(seconds=3))
+    assert view.phase == "writing, nothing new for 7 s"
+    view.watch(DeltaReceived(TextDelta(" there")))
+    assert view.phase == "writing"
+
+
+def test_a_call_that_was_interrupted_leaves_a_line(view: TurnView, paper: Paper) -> None:
+    use = ToolUse(ToolUseId("t"), "shell", EMPTY_OBJECT)
+    view.watch(ToolStarted(use, "make build"))
+    view.watch(ToolPrinted(use, "compiling\nlinking"))
+    view.end()
+    assert paper.text.strip().split("\n") == ["✗ shell make build  interrupted", "  compiling", "  linking"]
+    assert not view.live(TextRenderer(80))
+
+
+def end_agent(outcome: str) -> LayerActed:
+    return LayerActed(
+        AgentEnded(
+            name="ada",
+            kind="fresh",
+            outcome=outcome,
+            rounds=1,
+            read_tokens=9,
+            written_tokens=0,
+            fresh_tokens=0,
+            output_tokens=1,
+        )
+    )
+
+
+def test_what_a_call_says_already_is_not_said_by_its_layer_too() -> None:
+    paper = Paper()
+    view = TurnView(paper, StatusLine())
+    watch(view, LayerActed(AgentStarted("ada", "fresh", is_background=True)), end_agent("answered"))
+    assert paper.printed == []
+    assert len(view.acts) == 2, "/layers has them"
+    watch(view, end_agent("failed"))
+    assert "the agent ada failed" in paper.text

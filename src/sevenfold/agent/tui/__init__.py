@@ -15,7 +15,8 @@
 - `completion`: commands and files that are offered while a person types.
 - `user_input`: what was typed as a message, with the images that it names or the clipboard has.
 - `render`: diffs, growing markdown and the status line.
-- `inspect_commands`: slash commands that show what a session has and did.
+- `inspect_commands`: slash commands that show what a session has.
+- `layer_commands`: slash commands that show what layers did: cuts, acts, recalled memories.
 - `custom_commands`: commands from markdown files.
 - `cost_text`: dollars in words.
 - `choice_menu`: a list that one key chooses from.

@@ -11,9 +11,11 @@ from sevenfold.agent.sandbox.job import BackgroundTasks
 from sevenfold.agent.subagents.agent_team import AgentSummary, AgentTool
 from sevenfold.agent.tools.shell import ShellTool, TaskOutputTool
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
+from sevenfold.agent.tui.cost_text import render_dollars
 from sevenfold.agent.tui.session_list import render_history_tail
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import TurnView
+from sevenfold.core.messages import Message, Text
 
 RUNNING_STATE = "running"
 MAX_LIVE_TASKS = 4
@@ -55,6 +57,24 @@ def find_agent_tool(agent: Agent) -> AgentTool | None:
     return next((tool for tool in agent.toolbox.tools if isinstance(tool, AgentTool)), None)
 
 
+def read_summary(agent: Agent) -> str:
+    """What stands for everything before the last compaction."""
+    entries = agent.session.entries
+    blocks = entries[0].message.blocks if entries else ()
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+_MAX_MAIL_CHARS = 160
+
+
+def describe_mail(message: Message | None) -> str:
+    """How a message begins that starts a turn."""
+    texts = [block.text for block in message.blocks if isinstance(block, Text)] if message else []
+    first = " ".join("\n".join(texts).strip().partition("\n")[0].split())
+    cut = first if len(first) <= _MAX_MAIL_CHARS else f"{first[:_MAX_MAIL_CHARS]}…"
+    return f": {cut}" if cut else ""
+
+
 def count_running(agent: Agent) -> int:
     tasks, agents = find_background_tasks(agent), find_agent_tool(agent)
     running = len(tasks.running()) if tasks else 0
@@ -74,7 +94,7 @@ def render_live_tasks(agent: Agent, renderer: TextRenderer) -> str:
         for task in (tasks.running() if tasks else ())
     ]
     rows = [row for row in agents.running() if row.state == RUNNING_STATE] if agents else []
-    lines += [_join(f"○ {row.name}", *_facts(row), row.activity) for row in rows]
+    lines += [_join(f"○ {row.name}", *_facts(row), _describe_work(row)) for row in rows]
     hidden = len(lines) - MAX_LIVE_TASKS
     shown = [*lines[:MAX_LIVE_TASKS], f"  … {hidden} more: /tasks"] if hidden > 0 else lines
     return "\n".join(renderer.line(renderer.cut(line), "accent") for line in shown)
@@ -133,7 +153,9 @@ def _list_rows(agent: Agent) -> list[Choice]:
     return [
         *rows,
         *(
-            Choice(label=f"{row.name}: {row.state}, {row.activity}", remark=_join(*_facts(row)))
+            Choice(
+                label=_join(f"{row.name}: {row.state}", *_facts(row), row.task), remark=_find_last_act(row)
+            )
             for row in (agents.running() if agents else ())
         ),
     ]
@@ -173,8 +195,19 @@ def _say_end(chat: TaskChat, lines: Sequence[str]) -> None:
 def _facts(row: AgentSummary) -> list[str]:
     facts = [render_elapsed(row.elapsed)]
     facts += [f"{row.tokens:,} tokens"] if row.tokens else []
-    facts += [f"${row.spent_usd:.2f}"] if row.spent_usd else []
+    facts += [render_dollars(row.spent_usd)] if row.spent_usd else []
     return facts
+
+
+def _describe_work(row: AgentSummary) -> str:
+    """What an agent is for, and what it did last."""
+    did = _find_last_act(row)
+    return f"{row.task}: {did}" if did else row.task
+
+
+def _find_last_act(row: AgentSummary) -> str:
+    """As it was asked to put it, or else the call that it made last."""
+    return row.activity if row.activity != row.task else row.last_call
 
 
 def _join(*parts: str) -> str:

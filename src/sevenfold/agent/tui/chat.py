@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
-from sevenfold.agent.tui.background_view import count_running, render_live_tasks
-from sevenfold.agent.tui.chat_input import ChatInput, ChatTerminal, QueuedInput
-from sevenfold.agent.tui.cost_text import compute_saved, render_cache_state
+from sevenfold.agent.tui.background_view import count_running, describe_mail, read_summary, render_live_tasks
+from sevenfold.agent.tui.chat_input import (
+    MEMORY_PREFIX,
+    SHELL_PREFIX,
+    ChatInput,
+    ChatTerminal,
+    QueuedInput,
+    TypedLine,
+)
+from sevenfold.agent.tui.cost_text import fill_costs, render_cache_state
 from sevenfold.agent.tui.error_text import render_error
-from sevenfold.agent.tui.permission_prompt import REQUEST_PREVIEW_LINES, PermissionPrompt
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt, find_hidden_request
 from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.render.status_line import FRAME_TIME, BusyLine, StatusLine, render_status_line
-from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
+from sevenfold.agent.tui.session_list import NO_PAST_USAGE, merge_spent, render_history_tail
 from sevenfold.agent.tui.slash_commands import (
     COMMAND_PREFIX,
     ChatServices,
@@ -26,39 +32,27 @@ from sevenfold.agent.tui.slash_commands import (
     UnknownCommand,
     handle_custom_command,
     handle_slash_command,
+    list_key_help,
     parse_slash_command,
-    render_keys,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.agent.tui.user_input import add_context, read_user_input
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import ProviderError, SevenfoldError
-from sevenfold.core.json import freeze_object
-from sevenfold.core.messages import Message, Text
-from sevenfold.core.prices import sum_costs
+from sevenfold.core.messages import Message
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
-from sevenfold.core.text.safe_text import fence_text, truncate_bytes
-from sevenfold.core.text.stems import make_slug
 from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.store.project.git import read_branch
 
-SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
-MAX_TOLD_BYTES = 30_000
-"""Of what a command printed: a tool result of that size would go to disk."""
 LONG_TURN = timedelta(seconds=30)
 """After which a person may look elsewhere, and is called when it ends."""
+SAID_PHASE = timedelta(seconds=3)
+"""After which it is printed what a turn is doing, where it cannot be drawn."""
 DOUBLE_ESCAPE_WINDOW = timedelta(seconds=1.5)
 """Two Esc within this go back: the second one may wait for the rest of a key that begins alike."""
 DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
 """Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
-
-
-@dataclass(frozen=True, slots=True)
-class _TypedLine:
-    text: str
-    is_typed: bool
-    """Whether a person typed it here: only then does it begin with `!` or `#` to be obeyed."""
 
 
 class Chat(ChatInput):
@@ -82,21 +76,22 @@ class Chat(ChatInput):
             unfolding="ctrl-o or /expand",
             clock=self._clock,
         )
-        self.view.read_summary = self._read_summary
+        self.view.read_summary = lambda: read_summary(self.agent)
         self.view.is_echoed = self._keyboard.has_echo
-        self._earlier: Sequence[SpendSummary] = ()
+        self._past = NO_PAST_USAGE
         self._started = timedelta()
         """When the turn began, by uptime."""
+        self._phase, self._phase_since, self._said_phases = "", timedelta(), set[str]()
+        """What the turn does, since when, and what was printed of it."""
         self._unanswered: Message | None = None
         """What was said last, where the provider failed in a way that may pass."""
         self._turn: asyncio.Task[None] | None = None
-        self._lines: asyncio.Queue[_TypedLine | None] = asyncio.Queue()
-        self._doing: asyncio.Task[None] | None = None
-        """The command that is carried out."""
         self._mail_task: asyncio.Task[None] | None = None
         self._is_shown = asyncio.Event()
         """What was said before stands on the screen, and what is typed may be done."""
         self._last_interrupt: timedelta | None = None
+        self._interrupt_key = 0
+        """Which key, of all, the last Ctrl-C was."""
         self._last_escape: timedelta | None = None
         self._is_over = False
         self.refresh_status()
@@ -107,7 +102,7 @@ class Chat(ChatInput):
         `typed` are lines that the person entered before there was a chat."""
         for line in (*first, *typed):
             if line.strip():
-                self._lines.put_nowait(_TypedLine(line, is_typed=line in typed))
+                self._lines.put(TypedLine(line, is_typed=line in typed))
         self._mail_task = asyncio.create_task(self._handle_mail())
         doing, ticking = asyncio.create_task(self._do_lines()), asyncio.create_task(self._tick())
         try:
@@ -155,9 +150,6 @@ class Chat(ChatInput):
             self._mail_task.cancel()
             self._mail_task = asyncio.create_task(self._handle_mail())
         await old.close("clear" if session is None else "resume")
-        self.view.status = replace(self.view.status, context_tokens=0, news="")
-        self.view.cache = None
-        self.view.acts.clear()
         self._context = []
         await self._show_earlier()
         self.refresh_status()
@@ -165,13 +157,11 @@ class Chat(ChatInput):
     @property
     def spent(self) -> Sequence[SpendSummary]:
         """What the session was billed, here and before."""
-        return merge_spent(self._earlier, self.agent.spent)
+        return merge_spent(self._past.spent, self.agent.spent)
 
-    def _read_summary(self) -> str:
-        """What stands for everything before the last compaction."""
-        entries = self.agent.session.entries
-        blocks = entries[0].message.blocks if entries else ()
-        return "\n".join(block.text for block in blocks if isinstance(block, Text))
+    @property
+    def unbilled(self) -> int:
+        return self.agent.session.unbilled_requests + self._past.unbilled
 
     def _show_header(self) -> None:
         agent, renderer = self.agent, self._keyboard.renderer()
@@ -184,7 +174,8 @@ class Chat(ChatInput):
     async def _show_earlier(self) -> None:
         """Of a session that goes on: the end of the conversation, and what it cost so far."""
         session, history = self.agent.session.id, self.agent.session.history
-        self._earlier = await asyncio.to_thread(self.services.earlier_spend, session) if history else ()
+        self._past = await asyncio.to_thread(self.services.past_usage, session) if history else NO_PAST_USAGE
+        self.view.take_up(self._past, self.agent.session.limit_tokens)
         if tail := render_history_tail(history, self._keyboard.renderer()):
             self.put(f"{tail}\n")
             self.say(f"session {session[:8]} goes on: {len(history)} messages", "good")
@@ -200,49 +191,58 @@ class Chat(ChatInput):
 
     def live(self, renderer: TextRenderer) -> str:
         busy, tasks = self._render_busy(renderer), render_live_tasks(self.agent, renderer)
-        below = "\n".join(part for part in (busy, tasks, self._queue.render(renderer)) if part)
+        below = "\n".join(part for part in (busy, tasks, self._render_waiting(renderer)) if part)
         return "\n".join(part for part in (self.view.live(renderer), below and f"\n{below}") if part)
 
     def _render_busy(self, renderer: TextRenderer) -> str:
-        if not self.view.status.is_working or self._questions.is_asking:
+        now = self._clock.uptime()
+        if self._questions.is_asking:
             return ""
-        elapsed = self._clock.uptime() - self._started
-        line = BusyLine(
-            phase=self.view.phase,
-            elapsed=elapsed,
-            tokens=self.view.turn_tokens,
-            can_leave=self.has_foreground,
-        )
+        if self.view.status.is_working:
+            line = BusyLine(
+                phase=self.view.phase,
+                elapsed=now - self._started,
+                tokens=self.view.turn_tokens,
+                can_leave=self.has_foreground,
+            )
+            return line.render(renderer)
+        elapsed = now - self._started_doing
+        if not self.is_doing or self.menu is not None or elapsed < FRAME_TIME:
+            return ""
+        line = BusyLine(phase=self._doing_what, elapsed=elapsed, can_leave=self.has_foreground)
         return line.render(renderer)
 
     def question(self, renderer: TextRenderer) -> str:
         return self._questions.render(renderer)
 
     def status_line(self, columns: int) -> str:
-        spent = self.spent
-        total, saved = sum_costs(one.cost for one in spent), compute_saved(spent)
         status = replace(
-            self.view.status,
             # Read each time: forks are billed after the turn that they follow.
-            spent_usd=None if total is None else float(total.total),
+            fill_costs(self.view.status, self.spent, self.unbilled),
             mode=self.agent.mode,
             queued=len(self.agent.inbox),
             tasks=count_running(self.agent),
-            cache=render_cache_state(self.view.cache, self._model, self._clock.now()),
-            saved_usd=None if saved is None else float(saved),
+            cache=self._cache_text,
         )
         return render_status_line(status, columns)
+
+    @property
+    def _cache_text(self) -> str:
+        return render_cache_state(self.view.cache, self._model, self._clock.now())
 
     def interrupt(self, *, is_typed: bool) -> None:
         """Ctrl-C: the turn first, then what is typed, then the chat itself."""
         now, last = self._clock.uptime(), self._last_interrupt
-        is_twice = last is not None and now - last <= DOUBLE_INTERRUPT_WINDOW
-        self._last_interrupt = now
+        keys = self._keyboard.keys_pressed
+        # Whoever types in between means the input, and not the chat.
+        is_next = keys <= self._interrupt_key + 1
+        is_twice = is_next and last is not None and now - last <= DOUBLE_INTERRUPT_WINDOW
+        self._last_interrupt, self._interrupt_key = now, keys
         if is_twice:
             self.leave()
         elif self.is_busy:
             self.agent.interrupt()
-        elif self._doing is not None and not self._doing.done():
+        elif self._doing is not None and self.is_doing:
             self._doing.cancel()
         elif is_typed:
             self._keyboard.clear_input()
@@ -255,9 +255,11 @@ class Chat(ChatInput):
         self._last_escape = now
         if self.is_busy:
             self.agent.interrupt()
+        elif self._doing is not None and self.is_doing:
+            self._doing.cancel()
         elif last is not None and now - last <= DOUBLE_ESCAPE_WINDOW and self.menu is None:
             self._last_escape = None
-            self._lines.put_nowait(_TypedLine("/rewind", is_typed=True))
+            self._lines.put(TypedLine("/rewind", is_typed=True))
 
     def cycle_mode(self) -> None:
         """Shift-Tab: the next permission mode. `bypass` is for `/mode` alone: no key should be one press away
@@ -268,11 +270,10 @@ class Chat(ChatInput):
         self.refresh_status()
 
     def own_commands(self) -> Mapping[str, str]:
-        return {command.name: command.help for command in self.services.custom_commands()}
+        return self.services.command_helps()
 
     def show_keys(self) -> None:
-        for line in render_keys():
-            self.say(line)
+        self.put("\n" + self._keyboard.renderer().rows(list_key_help()))
 
     def unfold(self) -> None:
         if not self.view.unfold():
@@ -290,9 +291,9 @@ class Chat(ChatInput):
                     if not self.is_busy:
                         self._keyboard.settle()
                 else:
-                    self._lines.put_nowait(_TypedLine(line, self._keyboard.is_typed))
+                    self._lines.put(TypedLine(line, self._keyboard.is_typed))
         self._questions.close()
-        self._lines.put_nowait(None)
+        self._lines.close()
 
     async def _do_lines(self) -> None:
         """One line after the other: what follows a long command waits for it."""
@@ -300,15 +301,13 @@ class Chat(ChatInput):
         while (line := await self._lines.get()) is not None:
             asked, typed = parse_slash_command(line.text.strip()), line.text.strip()
             # What a program piped in, or a person pasted, is no command however it begins.
-            has_prefix = line.is_typed and "\n" not in typed
+            has_prefix = (line.is_typed or self._keyboard.has_echo) and "\n" not in typed
             if isinstance(asked, UnknownCommand):
                 await self._do_unknown(asked, typed)
             elif isinstance(asked, TypedCommand):
                 await self._do(handle_slash_command(self, asked), typed)
-            elif has_prefix and typed.startswith(SHELL_PREFIX) and typed.strip(SHELL_PREFIX + " "):
-                await self._do(self._run_command(typed), typed)
-            elif has_prefix and typed.startswith(MEMORY_PREFIX) and typed.strip(MEMORY_PREFIX + " "):
-                await self._do(self._remember(typed.removeprefix(MEMORY_PREFIX).strip()), typed)
+            elif has_prefix and typed.startswith((SHELL_PREFIX, MEMORY_PREFIX)):
+                await self._do(self._do_shortcut(typed, is_sure=line.is_typed), typed)
             else:
                 self._say_to_agent(line.text)
 
@@ -328,7 +327,8 @@ class Chat(ChatInput):
     async def _do(self, work: Coroutine[None, None, None], typed: str) -> None:
         """Carry out what was typed; Ctrl-C ends it, and the chat goes on."""
         self.echo(typed)
-        self._doing = asyncio.create_task(work)
+        self._doing, self._started_doing = asyncio.create_task(work), self._clock.uptime()
+        self._doing_what = " ".join(typed.split())
         await asyncio.wait({self._doing})
         if not self.is_busy:
             self._keyboard.settle()
@@ -336,51 +336,18 @@ class Chat(ChatInput):
         if bug is not None:
             self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
 
-    async def _run_command(self, typed: str) -> None:
-        """`!command` runs it, shows what it prints, and tells the model with the next prompt; `!!` does not
-        tell. Whoever types a command has allowed it."""
-        is_told = not typed.startswith(SHELL_PREFIX * 2)
-        command = typed.lstrip(SHELL_PREFIX).strip()
-        tool = self.agent.toolbox.find("shell")
-        if tool is None:
-            self.say("this agent has no shell", "warning")
-            return
-        given = freeze_object({"command": command, "access": "open"})
-        try:
-            output = await tool.run(given, self.agent.place, lambda _: None)
-        except SevenfoldError as error:
-            self.say(render_error(error), "error")
-            return
-        printed = output.content if isinstance(output.content, str) else ""
-        self.view.show_command(command, output)
-        if is_told:
-            cut = truncate_bytes(printed, MAX_TOLD_BYTES)
-            more = f"\n[{len(printed) - len(cut):,} more characters]" if len(cut) < len(printed) else ""
-            self._context.append(Text(fence_text("user-command", f"$ {command}\n{cut}{more}")))
-
-    async def _remember(self, text: str) -> None:
-        """`#text` writes a memory."""
-        try:
-            words = f"add {make_slug(text)} {shlex.quote(f'--text={text}')}"
-            lines = await asyncio.to_thread(self.services.memories, words)
-        except SevenfoldError as error:
-            self.say(render_error(error), "error")
-            return
-        # What follows names the command of a shell; here there is a shorter way.
-        done = " ".join(lines).partition(" (")[0]
-        self.say(f"{done}; /memory undo takes it back", "faint")
-
     def refresh_status(self) -> None:
         """The model or the mode may have changed."""
         self._model = self.services.catalog.find(self.agent.frame.model)
+        self.view.model = self._model.name
         self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
         self._keyboard.refresh()
 
-    def send(self, text: str) -> None:
-        """Say something to the agent, as if it had been typed."""
-        self._say_to_agent(text)
+    def send(self, text: str, shown: str = "") -> None:
+        """Say something to the agent, as if it had been typed; `shown` is what a person sees of it."""
+        self._say_to_agent(text, shown)
 
-    def _say_to_agent(self, line: str) -> None:
+    def _say_to_agent(self, line: str, shown: str = "") -> None:
         typed = read_user_input(line, self.agent.place.cwd)
         for problem in typed.problems:
             self.say(problem, "warning")
@@ -390,7 +357,7 @@ class Chat(ChatInput):
         context, self._context = tuple(self._context), []
         message = add_context(typed.message, context)
         if not self.is_busy:
-            self.view.begin(line)
+            self.view.begin(shown or line)
             self._start(message)
             return
         self._send_later(QueuedInput(line, message, context))
@@ -402,16 +369,32 @@ class Chat(ChatInput):
             self._start(self._unanswered)
 
     def _start(self, prompt: Message | None) -> None:
-        self._unanswered, self._started = None, self._clock.uptime()
+        self._unanswered = self._last_interrupt = None
+        self._started, self._phase, self._said_phases = self._clock.uptime(), "", set[str]()
         self._turn = asyncio.create_task(self._run_turn(prompt))
 
     async def _tick(self) -> None:
         """Have the screen say for how long the turn, and what goes on beside it, has been running."""
+        shown = ""
         while True:
             self._show_state()
+            if self.is_busy and self._keyboard.has_echo and not self._questions.is_asking:
+                self._say_phase()
             await asyncio.sleep(FRAME_TIME.total_seconds())
-            if self.is_busy or count_running(self.agent):
+            # The cache goes cold while nobody does anything.
+            is_doing = self.is_doing and self.menu is None
+            if self.is_busy or is_doing or count_running(self.agent) or self._cache_text != shown:
+                shown = self._cache_text
                 self._keyboard.refresh()
+
+    def _say_phase(self) -> None:
+        """Where only lines are printed: once in words what the turn has been doing for a while."""
+        now, phase = self._clock.uptime(), self.view.phase
+        if phase != self._phase:
+            self._phase, self._phase_since = phase, now
+        elif now - self._phase_since >= SAID_PHASE and phase not in self._said_phases:
+            self._said_phases.add(phase)
+            self.say(f"working: {phase}; Ctrl-C interrupts", "faint")
 
     async def _run_turn(self, prompt: Message | None) -> None:
         try:
@@ -443,7 +426,9 @@ class Chat(ChatInput):
 
     def _person_wanted(self) -> None:
         question = self._asking.question
-        if question and question.need.diff.count("\n") <= REQUEST_PREVIEW_LINES:
+        if question and (hidden := find_hidden_request(question)):
+            self.view.fold(hidden.title, hidden.text, is_diff=hidden.is_diff)
+        if question:
             self.view.asked_diffs[question.use.id] = question.need.diff
         self._show_state()
         self._keyboard.call_person(f"{self._name}: a question waits")
@@ -455,7 +440,8 @@ class Chat(ChatInput):
             case "interrupted":
                 self.say("interrupted; what was done stays done", "warning")
             case "failed":
-                self.say(render_error(end.error, self.services.key_variable), "error")
+                error = render_error(end.error, self.services.key_variable, self.view.retries)
+                self.say(error, "error")
                 if isinstance(end.error, ProviderError) and end.error.may_pass:
                     self._unanswered = prompt
                     self.say("Enter tries again", "faint")
@@ -469,7 +455,8 @@ class Chat(ChatInput):
         while True:
             await self.agent.inbox.wait()
             if not self.is_busy:
-                self.say("a message came in", "accent")
+                if not self.has_queue:  # else the person's own, which is shown as it is read
+                    self.say(f"a message came in{describe_mail(self.agent.inbox.first)}", "accent")
                 self.view.status = replace(self.view.status, is_working=True)
                 self._start(None)
             if self._turn is not None:

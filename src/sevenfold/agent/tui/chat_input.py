@@ -1,29 +1,86 @@
-"""The input side of a chat: menus and questions, what waits in the queue, and images."""
+"""The input side of a chat: lines that wait, `!` and `#`, menus and questions, and images."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.rewind import extract_typed_text, take_back_prompt
 from sevenfold.agent.tui.background_view import find_shell_tool
-from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
+from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, MenuKey
+from sevenfold.agent.tui.error_text import render_error
 from sevenfold.agent.tui.open_questions import OpenQuestions, QuestionSurface
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.prompt_input import HistoryEntry
+from sevenfold.agent.tui.session_list import render_age
+from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
-from sevenfold.agent.tui.turn_view import TurnSurface
+from sevenfold.agent.tui.turn_view import TurnSurface, TurnView
 from sevenfold.agent.tui.user_input import read_clipboard_image
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text
+from sevenfold.core.text.safe_text import fence_text, truncate_bytes
+from sevenfold.core.text.stems import make_slug
 
+SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
+MAX_TOLD_BYTES = 30_000
+"""Of what a command printed: a tool result of that size would go to disk."""
 IMAGE_FOLDER = "images"
 """In the session's folder: images of the clipboard."""
 
 
+MAX_PREVIEW_LINES = 4
+"""Of what was typed before."""
 MAX_SHOWN_QUEUE = 4
 """Messages that are drawn above the input; the last ones, which are the ones to be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedLine:
+    text: str
+    is_typed: bool
+    """Whether a person typed it here: only then does it begin with `!` or `#` to be obeyed."""
+
+
+@dataclass(slots=True)
+class TypedLines:
+    """Lines that were entered and are not carried out yet: what follows a long command waits for it."""
+
+    _waiting: list[TypedLine] = field(default_factory=list[TypedLine])
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_closed: bool = False
+
+    def put(self, line: TypedLine) -> None:
+        self._waiting.append(line)
+        self._changed.set()
+
+    def close(self) -> None:
+        """There will be no more."""
+        self._is_closed = True
+        self._changed.set()
+
+    async def get(self) -> TypedLine | None:
+        """The next one; None: it was the last."""
+        while not self._waiting:
+            if self._is_closed:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        return self._waiting.pop(0)
+
+    @property
+    def texts(self) -> list[str]:
+        return [line.text for line in self._waiting]
+
+    def take_back(self) -> str:
+        """The last one; empty: there is none."""
+        return self._waiting.pop().text if self._waiting else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +122,29 @@ class InputQueue:
         return None
 
     def render(self, renderer: TextRenderer) -> str:
-        shown = self._waiting[-MAX_SHOWN_QUEUE:]
-        hidden = len(self._waiting) - len(shown)
-        lines = [f"… {hidden} more"] if hidden else []
-        lines += [renderer.cut(f"› {' '.join(item.text.split())}") for item in shown]
-        if shown:
-            lines.append("read at the next round; ↑ takes the last one back")
-        return "\n".join(renderer.line(line, "faint") for line in lines)
+        return render_waiting([item.text for item in self._waiting], "read at the next round", renderer)
 
     def _take(self, message: Message) -> None:
         found = next((item for item in self._waiting if item.message is message), None)
         if found is not None:
             self._waiting.remove(found)
             self.on_taken(found)
+
+
+def render_waiting(texts: Sequence[str], until: str, renderer: TextRenderer) -> str:
+    """What was sent and waits, and what for."""
+    shown = texts[-MAX_SHOWN_QUEUE:]
+    hidden = len(texts) - len(shown)
+    lines = [f"… {hidden} more"] if hidden else []
+    lines += [renderer.cut(f"› {' '.join(text.split())}") for text in shown]
+    if shown:
+        lines.append(f"{until}; ↑ takes the last one back")
+    return "\n".join(renderer.line(line, "faint") for line in lines)
+
+
+def _shorten(text: str) -> str:
+    first = text.split("\n")[:MAX_PREVIEW_LINES]
+    return "\n".join([*first, "…"] if text.count("\n") >= MAX_PREVIEW_LINES else first)
 
 
 class ChatTerminal(TurnSurface, QuestionSurface, Protocol):
@@ -142,6 +209,12 @@ class ChatInput:
         self._questions = OpenQuestions(asking, self._keyboard, self._person_wanted, str(agent.place.cwd))
         self._queue = InputQueue(self._queue_taken)
         self._queue.watch(agent)
+        self._lines = TypedLines()
+        self._searching: asyncio.Task[None] | None = None
+        self._doing: asyncio.Task[None] | None = None
+        """The command that is carried out."""
+        self._started_doing, self._doing_what = timedelta(), ""
+        """Since when, by uptime, and which."""
 
     def say(self, text: str, tone: TextTone = "plain") -> None:
         """Print a line."""
@@ -150,6 +223,9 @@ class ChatInput:
     def echo(self, typed: str) -> None:
         """Print what a person typed."""
         raise NotImplementedError
+
+    view: TurnView
+    services: ChatServices
 
     def _person_wanted(self) -> None:
         """A question waits for an answer."""
@@ -172,6 +248,11 @@ class ChatInput:
         """Have the person choose a row; None: none of them."""
         return await self._questions.choosing.ask(menu)
 
+    async def _confirm(self, question: str) -> bool:
+        """Ask where lines are read, because a line of a pasted text looks like one that was typed."""
+        rows = [Choice(label="no", letter="n"), Choice(label="yes", letter="y")]
+        return await self.choose(ChoiceMenu(title=question, choices=rows)) == 1
+
     @property
     def has_menus(self) -> bool:
         """Whether a person can choose from a menu here."""
@@ -188,7 +269,8 @@ class ChatInput:
         """Have the next round read it."""
         self._queue.send(self.agent, typed)
         if not self._keyboard.is_typed:
-            self.say(f"› {typed.text}  (read at the next round)", "faint")
+            sign = "waits:" if self._keyboard.renderer().is_spoken else "›"
+            self.say(f"{sign} {typed.text}  (read at the next round)", "faint")
         self._keyboard.refresh()
 
     def _queue_taken(self, taken: QueuedInput) -> None:
@@ -196,10 +278,104 @@ class ChatInput:
             self.echo(taken.text)
 
     @property
+    def is_doing(self) -> bool:
+        """A command of the person's is carried out."""
+        return self._doing is not None and not self._doing.done()
+
+    async def _do_shortcut(self, typed: str, *, is_sure: bool) -> None:
+        """A line that begins with `!` or `#`."""
+        words = typed.strip(SHELL_PREFIX + MEMORY_PREFIX + " ")
+        if not words:
+            self.say("!command runs a command, and #text remembers the text", "faint")
+        elif typed.startswith(SHELL_PREFIX):
+            await self._run_command(typed, is_sure=is_sure)
+        else:
+            await self._remember(typed.removeprefix(MEMORY_PREFIX).strip(), is_sure=is_sure)
+
+    async def _run_command(self, typed: str, *, is_sure: bool) -> None:
+        """`!command` runs it, shows what it prints, and tells the model with the next prompt; `!!` does not
+        tell. Whoever types a command has allowed it."""
+        is_told = not typed.startswith(SHELL_PREFIX * 2)
+        command = typed.lstrip(SHELL_PREFIX).strip()
+        if not is_sure and not await self._confirm(f"run {command}?"):
+            self.say("it was not run", "faint")
+            return
+        tool = find_shell_tool(self.agent)
+        if tool is None:
+            self.say("this agent has no shell", "warning")
+            return
+        # Who has typed it waits as long as they like, and can interrupt it.
+        given = {"command": command, "access": "open", "timeout_seconds": tool.longest_seconds}
+        self.view.begin_command(command)
+        try:
+            output = await tool.run(freeze_object(given), self.agent.place, self.view.watch_command)
+        except SevenfoldError as error:
+            self.view.end_command(None)
+            self.say(render_error(error), "error")
+            return
+        except asyncio.CancelledError:
+            self.view.end_command(None)
+            raise
+        printed = output.content if isinstance(output.content, str) else ""
+        self.view.end_command(output)
+        if is_told:
+            cut = truncate_bytes(printed, MAX_TOLD_BYTES)
+            more = f"\n[{len(printed) - len(cut):,} more characters]" if len(cut) < len(printed) else ""
+            self._context.append(Text(fence_text("user-command", f"$ {command}\n{cut}{more}")))
+
+    async def _remember(self, text: str, *, is_sure: bool) -> None:
+        """`#text` writes a memory."""
+        if not is_sure and not await self._confirm(f"remember: {text}?"):
+            self.say("it is not remembered", "faint")
+            return
+        try:
+            words = f"add {make_slug(text)} {shlex.quote(f'--text={text}')}"
+            lines = await asyncio.to_thread(self.services.memories, words)
+        except SevenfoldError as error:
+            self.say(render_error(error), "error")
+            return
+        # What follows names the command of a shell; here there is a shorter way.
+        done = " ".join(lines).partition(" (")[0]
+        self.say(f"{done}; /memory undo takes it back", "faint")
+
+    def search_history(self, entries: Sequence[HistoryEntry], typed: str) -> None:
+        """Have the person choose from what they typed before; `typed` is what they look for."""
+        newest = list({entry.text: entry for entry in entries}.values())[::-1]
+        if self.menu is not None or self._questions.is_asking or not newest:
+            self.offer_input(typed)
+            return
+        now = datetime.now(UTC)
+        rows = [
+            Choice(
+                label=f"{render_age(now - entry.at) if entry.at else '':>8}  {' '.join(entry.text.split())}",
+                remark=_shorten(entry.text) if "\n" in entry.text else "",
+            )
+            for entry in newest
+        ]
+        menu = FilterMenu(title="what you typed before", choices=rows)
+        menu.filter(typed)
+        # Open at once: the next key may be here already.
+        answered = self._questions.choosing.open(menu)
+
+        async def finish() -> None:
+            await self._questions.choosing.wait(menu, answered)
+            self.offer_input(typed if menu.original is None else newest[menu.original].text)
+
+        self._searching = asyncio.create_task(finish())
+
+    def _render_waiting(self, renderer: TextRenderer) -> str:
+        behind = self._lines.texts if self.is_doing else []
+        until = f"done after {self._doing_what.split()[0]}" if behind else ""
+        parts = (self._queue.render(renderer), render_waiting(behind, until, renderer))
+        return "\n".join(part for part in parts if part)
+
+    @property
     def has_queue(self) -> bool:
-        return not self._queue.is_empty
+        return not self._queue.is_empty or bool(self._lines.texts)
 
     def take_back(self) -> str:
+        if typed := self._lines.take_back():
+            return typed
         taken = self._queue.take_back(self.agent)
         if taken is None:
             return ""

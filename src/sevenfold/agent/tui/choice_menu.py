@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from sevenfold.agent.tui.render.wrapped_text import LabelledText
 from sevenfold.agent.tui.text_renderer import TextRenderer
 
 MAX_SHOWN_CHOICES = 9
 """Rows that are drawn, and have a number that chooses them: more would push the question off the screen."""
 
-MenuKey: TypeAlias = Literal["up", "down", "enter", "escape", "tab", "backspace"]
+MenuKey: TypeAlias = Literal["up", "down", "pageup", "pagedown", "enter", "escape", "tab", "backspace"]
 """Keys beside characters."""
 
 
@@ -58,6 +59,9 @@ class ChoiceMenu:
             case "up" | "down":
                 step = -1 if key == "up" else 1
                 self.selected = (self.selected + step) % len(self.choices)
+            case "pageup" | "pagedown":
+                step = -MAX_SHOWN_CHOICES if key == "pageup" else MAX_SHOWN_CHOICES
+                self.selected = min(max(0, self.selected + step), len(self.choices) - 1)
             case "enter":
                 self.chosen = self.selected
             case "escape":
@@ -90,21 +94,33 @@ class ChoiceMenu:
 
     def render(self, renderer: TextRenderer) -> str:
         """The title, the rows around the selected one, and what is to be known of that one."""
-        lines = [renderer.line(self.title, "warning")] if self.title else []
+        lines, is_cut = [renderer.line(self.title, "warning")] if self.title else [], False
         for at, row in enumerate(self._window, self._first):
             letter = f"{row.letter} " if row.letter else ""
             text = f"{'›' if at == self.selected else ' '} {at - self._first + 1} {letter}{row.label}"
             lines.append(renderer.line(renderer.cut(text), "accent" if at == self.selected else "plain"))
+            is_cut = is_cut or (at == self.selected and renderer.cut(text) != text)
         if len(self.choices) > len(self._window):
             lines.append(renderer.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
         row = self.choices[self.selected]
-        lines += _render_remark(row, row.remark, renderer)
+        lines += _render_remark(row.label if is_cut else "", row.remark, renderer)
         return "\n".join([*lines, renderer.line(self.hint, "faint", indent=2)])
 
-    def render_lines(self) -> list[str]:
-        """All rows with their numbers, for terminals that print lines."""
-        rows = (f"{at} {row.letter} {row.label}".replace("  ", " ") for at, row in enumerate(self.choices, 1))
-        return [self.title, *rows] if self.title else list(rows)
+    def list_rows(self) -> list[LabelledText]:
+        """All rows with their numbers, for terminals that print lines; of a short list with what is to be
+        known of each."""
+        is_short = len(self.choices) <= MAX_SHOWN_CHOICES
+        return [
+            LabelledText(
+                f"{at} {row.letter}".rstrip(),
+                row.label + (f" ({told})" if is_short and (told := self._tell(at - 1)) else ""),
+            )
+            for at, row in enumerate(self.choices, 1)
+        ]
+
+    def _tell(self, at: int) -> str:
+        """What is to be known of a row."""
+        return self.choices[at].remark
 
     @property
     def _first(self) -> int:
@@ -117,15 +133,9 @@ class ChoiceMenu:
         return self.choices[self._first : self._first + MAX_SHOWN_CHOICES]
 
 
-_ROW_PREFIX = 6
-"""Columns at most before a row's label."""
-
-
-def _render_remark(row: Choice, remark: str, renderer: TextRenderer) -> list[str]:
+def _render_remark(label: str, remark: str, renderer: TextRenderer) -> list[str]:
     """What is to be known of the selected row, and the whole of it where its line is cut."""
-    is_cut = renderer.cut(" " * _ROW_PREFIX + row.label).endswith("…")
-    parts = [row.label] if is_cut else []
-    return [renderer.line(part, "faint", indent=4) for part in (*parts, remark) if part]
+    return [renderer.line(part, "faint", indent=4) for part in (label, remark) if part]
 
 
 class ChoicePrompt:
@@ -136,12 +146,21 @@ class ChoicePrompt:
         self._answered: asyncio.Future[None] | None = None
         self.on_change: Callable[[], None] = _nobody
 
-    async def ask(self, menu: ChoiceMenu) -> int | None:
-        """Open a menu and wait: the row that was chosen, or None. One at a time."""
-        self.menu, self._answered = menu, asyncio.get_running_loop().create_future()
+    def open(self, menu: ChoiceMenu) -> asyncio.Future[None]:
+        """Open a menu, which takes keys from now on; `wait` has to follow. One at a time."""
+        self.menu, answered = menu, asyncio.get_running_loop().create_future()
+        self._answered = answered
         self.on_change()
+        return answered
+
+    async def ask(self, menu: ChoiceMenu) -> int | None:
+        """Open a menu and wait: the row that was chosen, or None."""
+        return await self.wait(menu, self.open(menu))
+
+    async def wait(self, menu: ChoiceMenu, answered: asyncio.Future[None]) -> int | None:
+        """Until it is over, and close it."""
         try:
-            await self._answered
+            await answered
             return menu.chosen
         finally:
             self.menu = self._answered = None
@@ -185,12 +204,12 @@ class FilterMenu(ChoiceMenu):
 
     def press(self, key: MenuKey) -> None:
         if key == "backspace":
-            self._filter(self.query[:-1])
+            self.filter(self.query[:-1])
         elif self.choices or key == "escape":
             ChoiceMenu.press(self, key)
 
     def type(self, sign: str) -> str | None:
-        self._filter(self.query + sign)
+        self.filter(self.query + sign)
         return None
 
     def find(self, line: str) -> int | None:
@@ -204,25 +223,27 @@ class FilterMenu(ChoiceMenu):
     def render(self, renderer: TextRenderer) -> str:
         title = f"{self.title}  filter: {self.query}" if self.query else self.title
         if not self.choices:
-            return "\n".join(
-                [renderer.line(title, "warning"), renderer.line("nothing fits", "faint", indent=2)]
-            )
-        lines = [renderer.line(title, "warning")]
+            hint = "nothing fits; Backspace widens the filter, Esc leaves"
+            return "\n".join([renderer.line(title, "warning"), renderer.line(hint, "faint", indent=2)])
+        lines, is_cut = [renderer.line(title, "warning")], False
         for at, row in enumerate(self._window, self._first):
             text = f"{'›' if at == self.selected else ' '} {row.label}"
             lines.append(renderer.line(renderer.cut(text), "accent" if at == self.selected else "plain"))
+            is_cut = is_cut or (at == self.selected and renderer.cut(text) != text)
         if len(self.choices) > len(self._window):
             lines.append(renderer.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
-        lines += _render_remark(self.choices[self.selected], self._find_remark(), renderer)
+        label = self.choices[self.selected].label if is_cut else ""
+        lines += _render_remark(label, self._tell(self.selected), renderer)
         return "\n".join([*lines, renderer.line(self.hint, "faint", indent=2)])
 
-    def _find_remark(self) -> str:
-        at = self._shown[self.selected]
+    def _tell(self, at: int) -> str:
+        at = self._shown[at]
         if self.preview is not None and at not in self._previews:
             self._previews[at] = self.preview(at)
         return self._previews.get(at) or self._all[at].remark
 
-    def _filter(self, query: str) -> None:
+    def filter(self, query: str) -> None:
+        """Show the rows that hold every word."""
         self.query, self.selected = query, 0
         self._shown = _match(self._all, query)
         self.choices = [self._all[at] for at in self._shown]

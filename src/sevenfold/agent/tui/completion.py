@@ -8,9 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sevenfold.agent.tui.slash_commands import SLASH_COMMANDS
 from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.store.project.settings_files import find_checkout
+from sevenfold.store.project.user_files import list_project_files, resolve_path
+
+if TYPE_CHECKING:
+    from prompt_toolkit.buffer import Buffer
 
 MAX_COMPLETIONS = 50
 """Candidates that a person may still look through."""
@@ -21,7 +28,8 @@ FILE_NAMES_TTL = timedelta(seconds=10)
 _MOST_SCANNED = 5_000
 _UNWANTED_FOLDERS = frozenset({"__pycache__", "node_modules", "target", "dist", "build", "venv"})
 """Made by programs: nobody names their files in a prompt. Hidden folders are left out too."""
-_AT = re.compile(r"(?:^|\s)@(\S*)$")
+_AT = re.compile(r"""(?:^|\s)@("[^"\n]*|\S*)$""")
+"""A name with spaces stands in quotes, as it does where an image is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,8 @@ class ProjectFiles:
     def list_names(self) -> Sequence[str]:
         now = self.clock.uptime()
         if self._read_at is None or now - self._read_at > FILE_NAMES_TTL:
-            self._names, self._read_at = list(_walk(self.root)), now
+            self._names = _list_names(self.root)
+            self._read_at = self.clock.uptime()
         return self._names
 
 
@@ -59,6 +68,20 @@ def list_completions(
         return tuple(CompletionCandidate(f"/{name}", len(before), helps[name]) for name in found)
     mention = _AT.search(before)
     return _list_files(mention[1], files) if mention else ()
+
+
+def take_completion(buffer: Buffer) -> bool:
+    """Close the menu with the file that was chosen in it, behind which the text goes on. False: none was, or
+    it is a command, which is sent at once."""
+    if not (buffer.complete_state and buffer.complete_state.current_completion):
+        return False
+    buffer.complete_state = None
+    before = buffer.document.text_before_cursor
+    if before.startswith("/"):
+        return False
+    if not before.endswith(("/", " ")):
+        buffer.insert_text(" ")
+    return True
 
 
 def rank_names(typed: str, names: Sequence[str]) -> list[str]:
@@ -87,11 +110,19 @@ def _rank(wanted: str, name: str) -> int:
 
 def _list_files(typed: str, files: ProjectFiles) -> tuple[CompletionCandidate, ...]:
     """Entries of the folder that was typed, then any file of the project that matches."""
-    found = dict.fromkeys(_list_folder(typed, files.root))
-    is_hidden = typed.rpartition("/")[2].startswith(".")
-    if typed and not is_hidden and not typed.startswith(("~", "/")):
-        found |= dict.fromkeys(rank_names(typed, files.list_names()))
-    return tuple(CompletionCandidate(name, len(typed)) for name in list(found)[:MAX_COMPLETIONS])
+    wanted = typed.removeprefix('"')
+    found = dict.fromkeys(_list_folder(wanted, files.root))
+    is_hidden = wanted.rpartition("/")[2].startswith(".")
+    if wanted and not is_hidden and not wanted.startswith(("~", "/")):
+        found |= dict.fromkeys(rank_names(wanted, files.list_names()))
+    return tuple(CompletionCandidate(_quote(name), len(typed)) for name in list(found)[:MAX_COMPLETIONS])
+
+
+def _quote(name: str) -> str:
+    """In quotes, where it could not be told from two words; those of a folder are open, for what is in it."""
+    if not re.search(r"\s", name):
+        return name
+    return f'"{name}' if name.endswith("/") else f'"{name}"'
 
 
 def _list_folder(typed: str, cwd: Path) -> list[str]:
@@ -111,6 +142,22 @@ def _list_folder(typed: str, cwd: Path) -> list[str]:
     return [shown + name for name in best]
 
 
+def _list_names(root: Path) -> list[str]:
+    """The project's files: in a git checkout those that git does not ignore."""
+    try:
+        if (find_checkout(root) / ".git").exists():
+            listing = list_project_files(resolve_path(str(root)), _is_wanted_path)
+            return [found.path for found in listing.files[:MAX_PROJECT_FILES]]
+    except (SevenfoldError, OSError):
+        pass  # it is changed while it is read, or cannot be read as one
+    return list(_walk(root))
+
+
+def _is_wanted_path(path: str) -> bool:
+    *folders, name = path.split("/")
+    return _is_wanted(name, "") and not any(one in _UNWANTED_FOLDERS or one[:1] == "." for one in folders)
+
+
 def _walk(root: Path) -> Iterable[str]:
     count = 0
     for folder, folders, names in os.walk(root):
@@ -126,5 +173,5 @@ def _walk(root: Path) -> Iterable[str]:
 
 
 def _is_wanted(name: str, start: str) -> bool:
-    """Hidden files only for whoever asks for them; names with spaces could not be told from two words."""
-    return (start.startswith(".") or not name.startswith(".")) and not re.search(r"\s", name)
+    """Hidden files only for whoever asks for them, and none that could not be quoted."""
+    return (start.startswith(".") or not name.startswith(".")) and not re.search(r'["\n\r]', name)

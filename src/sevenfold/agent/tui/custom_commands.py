@@ -10,19 +10,29 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 
 from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent
+from sevenfold.agent.loop.rewind import COMMAND_TAG
+from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, SevenfoldError
-from sevenfold.core.text.markdown import read_frontmatter
+from sevenfold.core.text.markdown import MarkdownDocument, read_frontmatter
 from sevenfold.core.text.safe_text import escape_controls, fence_text
 from sevenfold.store.project.instructions import CachedFileReader
 from sevenfold.store.project.trust import TrustStore
 
-MAX_COMMAND_FILES = 200
-"""In one folder: all are read for the menu."""
+MAX_COMMAND_FILES = 2_000
+"""In one folder and those below it: all are read for the menu."""
+MAX_COMMAND_DEPTH = 4
+"""Folders below a folder of commands; deeper ones are no order any more."""
+MAX_COMMAND_FILE_BYTES = 100_000
+"""A longer text is no prompt that somebody wrote."""
+HELPS_TTL = timedelta(seconds=2)
+"""How long the menu uses what was read: a thousand files at each keypress are felt."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PLACE = re.compile(r"\$(ARGUMENTS|[1-9])")
 
@@ -38,6 +48,8 @@ class CustomCommand:
     body: str
     consent_key: str = ""
     """Its path below the project, where it came with one; empty for the user's own."""
+    problem: str = ""
+    """Why it cannot be sent: it is in no menu, and says so when it is typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +81,80 @@ def read_custom_commands(
     return tuple(sorted(found.values(), key=lambda command: command.name))
 
 
+@dataclass(slots=True)
+class CommandHelps:
+    """The commands for the menu, with their help, read again when they are old."""
+
+    read: Callable[[], Sequence[CustomCommand]]
+    clock: Clock = field(default_factory=SystemClock)
+    _helps: Mapping[str, str] = field(default_factory=dict[str, str])
+    _read_at: timedelta | None = None
+
+    def list_helps(self) -> Mapping[str, str]:
+        now = self.clock.uptime()
+        if self._read_at is None or now - self._read_at > HELPS_TTL:
+            self._helps = {one.name: one.help for one in self.read() if not one.problem}
+            self._read_at = now
+        return self._helps
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    """Those of the folder itself first: a folder below it puts no other command in the place of one. Links
+    to folders are not followed."""
+    deep: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        folders.sort()
+        if len(here.relative_to(folder).parts) >= MAX_COMMAND_DEPTH:
+            folders.clear()
+        paths = [here / name for name in sorted(names) if name.endswith(".md")]
+        if here == folder:
+            yield from paths
+        else:
+            deep += paths
+        if len(deep) > MAX_COMMAND_FILES:
+            break
+    yield from deep
+
+
 def _read_folder(folder: CommandFolder) -> Iterator[CustomCommand]:
     reader = CachedFileReader()
-    try:
-        paths = sorted(folder.path.glob("*.md"))[:MAX_COMMAND_FILES]
-    except OSError:
-        return
-    for path in paths:
+    for path in islice(_list_files(folder.path), MAX_COMMAND_FILES):
+        name = path.stem.lower()
+        if not _NAME.fullmatch(name):
+            continue
+        text = body = problem = ""
         try:
-            text = reader.read(path, within=(folder.path,)).text
-        except SevenfoldError:
-            continue  # it is not offered; whoever misses it looks at the file
-        document = read_frontmatter(text)
-        name, body = path.stem.lower(), document.body.strip()
-        if _NAME.fullmatch(name) and body:
-            yield CustomCommand(
-                name=name,
-                help=" ".join((document.text("description") or body.splitlines()[0].strip("# ")).split())[
-                    :80
-                ],
-                path=path,
-                content=text.encode(),
-                body=body,
-                consent_key=path.relative_to(folder.root).as_posix() if folder.root else "",
-            )
+            found = reader.read(path, within=(folder.path,))
+            text, document = found.text, read_frontmatter(found.text)
+            body = document.body.strip()
+            shown = _describe(document, body, "/".join(path.parent.relative_to(folder.path).parts))
+            if found.is_cut or len(text.encode()) > MAX_COMMAND_FILE_BYTES:
+                problem = f"it has more than {MAX_COMMAND_FILE_BYTES:,} bytes; shorten it"
+            elif not body:
+                problem = "it has no text"
+        except SevenfoldError as error:
+            problem, shown = str(error), ""
+        yield CustomCommand(
+            name=name,
+            help=shown,
+            path=path,
+            content=text.encode(),
+            body=body,
+            consent_key=path.relative_to(folder.root).as_posix() if folder.root else "",
+            problem=problem,
+        )
+
+
+def _describe(document: MarkdownDocument, body: str, folder: str) -> str:
+    """For the menu: the arguments, what the command does, and the folder that it is ordered into."""
+    hint, lines = document.text("argument-hint"), body.splitlines()
+    said = document.text("description") or (lines[0].strip("# ") if lines else "")
+    shown = " ".join(" ".join(part for part in (hint, said, folder and f"({folder})") if part).split())
+    return escape_controls(shown if len(shown) <= MAX_HELP_CHARS else f"{shown[: MAX_HELP_CHARS - 1]}…")
+
+
+MAX_HELP_CHARS = 80
 
 
 def fill_command(command: CustomCommand, arguments: str) -> str:
@@ -119,11 +181,13 @@ def make_command_prompt(command: CustomCommand, arguments: str) -> str:
     if not command.consent_key:
         return text
     typed = f"/{command.name} {arguments}".strip()
-    return f"{typed}\n\n{fence_text('project-command', text, label=command.consent_key)}"
+    return f"{typed}\n\n{fence_text(COMMAND_TAG, text, label=command.consent_key)}"
 
 
 async def ask_command(command: CustomCommand, trust: TrustStore | None, confirm: Confirm) -> None:
     """Raise unless the command is the user's own, or a person has agreed to it as it is."""
+    if command.problem:
+        raise InputError(f"/{command.name} is not sent: {command.path}: {command.problem}")
     if not command.consent_key:
         return
     text = escape_controls(command.content.decode("utf-8", "backslashreplace")).rstrip("\n")

@@ -16,7 +16,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from sevenfold.agent.tui.prompt_input import (
+    MIN_FOLDED_LINES,
     BufferedOutput,
+    PastedTexts,
+    add_paste_key,
+    find_session_class,
     make_prompt_output,
     send_or_continue,
 )
@@ -30,6 +34,12 @@ if TYPE_CHECKING:
 def is_full_terminal() -> bool:
     """Whether an input line can be drawn, and drawn again."""
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+_MARK_PASTES, _UNMARK_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+"""Have the terminal mark what is pasted, as the input line does when it is drawn."""
+_CANCEL_AGAIN = 0.2
+"""Seconds that a prompt may take to end: nobody notices them when a chat starts."""
 
 
 class EarlyInput:
@@ -46,6 +56,8 @@ class EarlyInput:
         self._session: PromptSession[str] | None = None
         self._reading: asyncio.Task[None] | None = None
         self.lines: list[str] = []
+        self.pastes = PastedTexts()
+        """What tokens in the rest stand for."""
 
     @property
     def is_full(self) -> bool:
@@ -55,10 +67,19 @@ class EarlyInput:
         if self._is_full:
             self._saved = termios.tcgetattr(self._source)
             self.lines = self._read_lines()
+            if len(self.lines) >= MIN_FOLDED_LINES:
+                # Pasted before there was anybody to mark it: it is sent when the person says so.
+                self._rest, self.lines = "".join(f"{line}\n" for line in self.lines), []
             self._hold()
+            # Not before: the marks of a paste are for whoever reads keys.
+            sys.stdout.write(_MARK_PASTES)
+            sys.stdout.flush()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._saved is not None:
+            sys.stdout.write(_UNMARK_PASTES)
+            sys.stdout.flush()
         self._release()
 
     def start_prompt(self, leave: Callable[[], object]) -> None:
@@ -70,9 +91,10 @@ class EarlyInput:
     async def stop_prompt(self) -> None:
         """Take the input line away. What stands in it is kept for `take_keys`."""
         reading, self._reading = self._reading, None
-        if reading is not None:
+        while reading is not None and not reading.done():
+            # More than once: a prompt that starts or ends may take it for the end of a task of its own.
             reading.cancel()
-            await asyncio.wait({reading})
+            await asyncio.wait({reading}, timeout=_CANCEL_AGAIN)
 
     @asynccontextmanager
     async def paused(self) -> AsyncGenerator[None]:
@@ -82,13 +104,12 @@ class EarlyInput:
         await self.stop_prompt()
         self._keep_keys()
         self._release()
-        try:
-            yield
-        finally:
-            if self._saved is not None:
-                self._hold()
-                if self._leave is not None:
-                    self.start_prompt(self._leave)
+        yield
+        # Not where the question was left: then the program ends, and no other line is drawn.
+        if self._saved is not None:
+            self._hold()
+            if self._leave is not None:
+                self.start_prompt(self._leave)
 
     def take_keys(self) -> str:
         """What was typed without Enter."""
@@ -102,7 +123,7 @@ class EarlyInput:
                 typed = await session.prompt_async(
                     _render_prompt, bottom_toolbar=self._toolbar, default=self.take_keys()
                 )
-                self.lines += [typed] if typed.strip() else []
+                self.lines += [self.pastes.unfold(typed)] if typed.strip() else []
         except asyncio.CancelledError:
             self._rest = session.default_buffer.text
             raise
@@ -119,10 +140,10 @@ class EarlyInput:
 
     def _hold(self) -> None:
         assert self._saved is not None
-        held = [*self._saved]
-        held[0] &= ~termios.ICRNL  # or Enter could not be told from Ctrl-J, which begins a new line
-        held[3] &= ~(termios.ICANON | termios.ECHO)
-        termios.tcsetattr(self._source, termios.TCSANOW, held)
+        changed = [*self._saved]
+        changed[0] &= ~termios.ICRNL  # or Enter could not be told from Ctrl-J, which begins a new line
+        changed[3] &= ~(termios.ICANON | termios.ECHO)
+        termios.tcsetattr(self._source, termios.TCSANOW, changed)
 
     def _keep_keys(self) -> None:
         if self._saved is None:
@@ -152,10 +173,9 @@ class EarlyInput:
 
 
 def _make_session(early: EarlyInput) -> PromptSession[str]:
-    from prompt_toolkit import PromptSession
     from prompt_toolkit.styles import Style
 
-    return PromptSession(
+    return find_session_class()(
         multiline=True,
         erase_when_done=True,
         key_bindings=_make_keys(early),
@@ -172,7 +192,7 @@ def _make_keys(early: EarlyInput) -> KeyBindings:
 
     @keys.add("enter")
     def send(event: KeyPressEvent) -> None:
-        send_or_continue(event.current_buffer)
+        send_or_continue(event, early.pastes)
 
     @keys.add("escape", "enter")
     @keys.add("c-j")
@@ -185,6 +205,7 @@ def _make_keys(early: EarlyInput) -> KeyBindings:
         early.leave()
 
     _ = (send, go_on, interrupt)
+    add_paste_key(keys, early.pastes)
     return keys
 
 

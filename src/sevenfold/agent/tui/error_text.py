@@ -11,21 +11,24 @@ from sevenfold.core.errors import (
     ProviderRefused,
     ProviderUnreachable,
     RateLimited,
+    ReplyBroken,
     SevenfoldError,
     SignInRefused,
 )
 from sevenfold.core.events import RetryScheduled
 
+_OTHER_MODEL = "/model chooses another model"
 _CHECK_NETWORK = "check the network, and the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL or agent.base_url"
 
 
-def render_error(error: SevenfoldError | None, key_variable: str = "") -> str:
-    """One line; `key_variable` is the environment variable that the key came from."""
+def render_error(error: SevenfoldError | None, key_variable: str = "", retries: int = 0) -> str:
+    """One line; `key_variable` is the environment variable that the key came from, and `retries` how often
+    the request was sent again."""
     if not isinstance(error, ProviderError):
         return f"error: {error}"
     code = " ".join(str(part) for part in (error.status, error.kind) if part)
-    remedy = _find_remedy(error, key_variable)
-    return f"error{f' {code}' if code else ''}: {error}{f'; {remedy}' if remedy else ''}"
+    attempts, remedy = f" ({retries + 1} attempts)" if retries else "", _find_remedy(error, key_variable)
+    return f"error{f' {code}' if code else ''}: {error}{attempts}{f'; {remedy}' if remedy else ''}"
 
 
 def _find_remedy(error: ProviderError, key_variable: str) -> str:
@@ -35,14 +38,14 @@ def _find_remedy(error: ProviderError, key_variable: str) -> str:
             return render_key_remedy(key_variable)
         case RateLimited(retry_after=timedelta() as wait) if wait:
             return f"the provider asks to wait {wait.total_seconds():.0f} s; /model chooses another model"
-        case RateLimited() | Overloaded():
+        case (
+            RateLimited() | Overloaded() | ReplyBroken(kind="overloaded_error") | ProviderRefused(status=404)
+        ):
             return "/model chooses another model"
         case PromptTooLong():
             return "/compact cuts the context down"
-        case ProviderUnreachable():
+        case ProviderUnreachable() if error.should_retry is not False:  # else it was reached, and silent
             return _CHECK_NETWORK
-        case ProviderRefused(status=404):
-            return "/model chooses another model"
         case _:
             return ""
 

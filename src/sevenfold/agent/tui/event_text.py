@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from sevenfold.core import events
 from sevenfold.core.events import Event, describe_event
 
+RESUMED_CAUSE = "resumed"
+"""Of a `CacheMissed` that a chat finds: what was sent before is not known well enough to say more."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventText:
@@ -37,14 +40,14 @@ _ROWS: dict[type[Event], _Row] = {
     events.NotesUpdated: _Row(3, "notes cover {covered} messages now"),
     events.NotesSkipped: _Row(3, "notes were due and skipped: {reason}", True),
     events.NotesTruncated: _Row(3, "notes are over their limits: {sections} were cut", True),
-    events.CompactionStarted: _Row(4, "compacting {tokens_before:,} tokens ({trigger})"),
+    events.CompactionStarted: _Row(4, "a compaction of {tokens_before:,} tokens begins: {cause}"),
     events.HistoryCompacted: _Row(
-        4, "compacted by {rung}: {tokens_before:,} → {tokens_after:,} tokens, {kept_messages} messages kept"
+        4, "compacted by {method}: {tokens_before:,} → {tokens_after:,} tokens, {kept} kept"
     ),
     events.FileRestored: _Row(4, "read {path} again, {tokens:,} tokens"),
-    events.ExtraRestored: _Row(4, "put back {kind} {title}"),
+    events.ExtraRestored: _Row(4, "put back: {title}"),
     events.RestoreSkipped: _Row(4, "{what} was not put back: {reason}", True),
-    events.RungFailed: _Row(4, "no summary by {rung}: {reason}", True),
+    events.RungFailed: _Row(4, "compaction by {method} failed: {reason}", True),
     events.BreakerOpened: _Row(4, "{breaker} stopped after {count} failures: {reason}", True),
     events.DraftRefused: _Row(5, "{key} is not remembered ({rule}): {reason}"),
     events.ExtractionEnded: _Row(5, "the turn was searched for memories: {found}"),
@@ -61,6 +64,9 @@ _ROWS: dict[type[Event], _Row] = {
     events.RecallSkipped: _Row(5, "recall fell short: {reason}"),
     events.TeamConflicted: _Row(
         5, "{key} was changed by two people; yours is kept as {copy}: `sevenfold team conflicts`", True
+    ),
+    events.TeamDeletionLost: _Row(
+        5, "the team's server has lost the deletion of {key}, which is back: `sevenfold team delete`", True
     ),
     events.TeamEntryRefused: _Row(5, "{key} from the team's server was not taken: {reason}", True),
     events.TeamFileHeld: _Row(5, "{key} is not shared with the team: {reason}", True),
@@ -93,12 +99,14 @@ _ROWS: dict[type[Event], _Row] = {
     events.DreamSkipped: _Row(6, "no dream: {reason}"),
     events.DreamSpared: _Row(6, "the dream left {keys} as they are: {reason}"),
     events.DreamStarted: _Row(6, "a dream over {memories} memories begins ({writer})"),
-    events.AgentStarted: _Row(7, "the agent {name} begins ({kind})"),
-    events.AgentEnded: _Row(7, "the agent {name} is over: {outcome}"),
+    events.AgentStarted: _Row(7, "the agent {name} begins"),
+    events.AgentEnded: _Row(7, "the agent {name} {ended}"),
     events.WorktreeKept: _Row(7, "{path} stays, on branch {branch}: {reason}"),
-    events.ForkEnded: _Row(7, "the {kind} fork {outcome}: {read_tokens:,} tokens read from the cache"),
+    events.ForkEnded: _Row(7, "the request for {kind} {ended}: {read_tokens:,} tokens read from the cache"),
     events.ToolDenied: _Row(7, "{who} may not use {tool}: {reason}", True),
-    events.PrefixBroken: _Row(None, "the cached prefix broke at {path}: {lost_tokens:,} tokens lost", True),
+    events.PrefixBroken: _Row(
+        None, "the cached prefix broke: {cause}; {lost_tokens:,} tokens are written again", True
+    ),
     events.CacheMissed: _Row(
         None, "the cache gave {read_tokens:,} of {expected_tokens:,} tokens back ({cause})", True
     ),
@@ -171,6 +179,9 @@ def render_event_text(event: Event) -> EventText | None:
 def _word_counts(event: Event) -> dict[str, str]:
     """Counts as words: singular where there is one, and without zeros."""
     match event:
+        case events.HistoryCompacted():
+            kept = f"{event.kept_messages:,} message{'' if event.kept_messages == 1 else 's'}"
+            return {"kept": kept, "method": _METHODS.get(event.rung, event.rung)}
         case events.ResultsCleared():
             return {"old_results": f"{event.results:,} old tool result{'' if event.results == 1 else 's'}"}
         case events.ExtractionEnded():
@@ -181,9 +192,58 @@ def _word_counts(event: Event) -> dict[str, str]:
             )
             return {"found": ", ".join(f"{count:,} {what}" for count, what in counts if count)}
         case _:
+            return _word_names(event)
+
+
+def _word_names(event: Event) -> dict[str, str]:
+    """What has a name in the program, as a person calls it."""
+    match event:
+        case events.CompactionStarted():
+            return {"cause": COMPACTION_CAUSES.get(event.trigger, event.trigger)}
+        case events.RungFailed():
+            return {"method": _METHODS.get(event.rung, event.rung)}
+        case events.PrefixBroken():
+            return {"cause": PREFIX_CAUSES.get(event.cause, event.cause)}
+        case events.CacheMissed():
+            return {"cause": _MISSES.get(event.cause, PREFIX_CAUSES.get(event.cause, event.cause))}
+        case events.AgentEnded() | events.ForkEnded():
+            return {"ended": _ENDINGS.get(event.outcome, f"ended: {event.outcome}")}
+        case _:
             return {}
 
 
+PREFIX_CAUSES = {
+    "model": "the model changed",
+    "tools": "the list of tools changed",
+    "system": "the system prompt changed",
+    "message": "an earlier message changed",
+    "params": "a setting of the request changed",
+}
+_MISSES = {
+    "idle": "the pause was too long",
+    "unexplained": "the provider dropped them",
+    RESUMED_CAUSE: "the session was resumed",
+}
+COMPACTION_CAUSES = {
+    "auto": "the context came to its limit",
+    "manual": "/compact asked for it",
+    "reactive": "the provider refused a prompt that was too long",
+}
+_METHODS = {
+    "block": "the provider",
+    "trimmed": "a summary without the oldest rounds",
+    "structural": "an outline",
+    "clip": "clipping",
+}
+"""Where the name of a strategy says little."""
+_ENDINGS = {
+    "answered": "has answered",
+    "failed": "failed",
+    "cancelled": "was ended",
+    "interrupted": "was interrupted",
+    "refused": "was refused an answer",
+    "out of rounds": "used up its rounds",
+}
 _UNDO: dict[type[Event], str] = {
     events.ResultSpilled: "the whole result is on disk; the preview names its file",
     events.ResultsCleared: "the results stay in the transcript: /export writes them out",

@@ -102,8 +102,8 @@ def render_results_line(results: Sequence[ToolResult], session: str) -> StreamFi
 
 
 def render_event_line(event: Event, session: str) -> StreamFields:
-    told: StreamFields = dict(describe_event(event))
-    return {"type": "system", "subtype": "sevenfold_event", **told, "session_id": session}
+    fields: StreamFields = dict(describe_event(event))
+    return {"type": "system", "subtype": "sevenfold_event", **fields, "session_id": session}
 
 
 def render_result_line(facts: HeadlessResult) -> StreamFields:
@@ -173,7 +173,7 @@ class _Run:
             case RoundEnded():
                 self.usage += seen.reply.usage
                 self._line(render_assistant_line(seen.reply, session))
-                self._stop_if_dear(seen.spent_usd)
+                self._stop_over_budget(seen.spent_usd)
             case ToolEnded():
                 result = ToolResult(seen.use.id, seen.output.content, seen.output.is_error or None)
                 self._line(render_results_line([result], session))
@@ -221,7 +221,7 @@ class _Run:
         else:
             self.write(_spelled(render_result_line(facts)))
 
-    def _stop_if_dear(self, spent_usd: float | None) -> None:
+    def _stop_over_budget(self, spent_usd: float | None) -> None:
         most = self.shot.max_usd
         if most is not None and spent_usd is not None and spent_usd >= most:
             self.is_over_budget = True

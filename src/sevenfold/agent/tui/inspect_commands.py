@@ -1,6 +1,6 @@
 """Slash commands that show what a session has and did: cost, cache, layers, memories, permissions, servers.
 
-Also the menus of models and modes, `/init` and `/export`. `InspectedChat` is as much of a chat as they need.
+Also the menus of models and modes, `/init` and `/export`.
 """
 
 from __future__ import annotations
@@ -8,77 +8,38 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.mcp.client import ToolSearchTool
+from sevenfold.agent.mcp.client import ServerSummary, ToolSearchTool
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.tools.planning import SkillTool
-from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, choose_filtered
+from sevenfold.agent.tui.choice_menu import Choice, FilterMenu, choose_filtered
 from sevenfold.agent.tui.cost_text import (
     compute_saved,
-    price_cold_prompt,
+    describe_unbilled,
+    list_cost_sums,
+    list_layer_costs,
     price_first_prompt,
     render_cache_state,
     render_cost,
-    render_cost_lines,
     render_dollars,
     render_prices,
+    render_saved,
 )
-from sevenfold.agent.tui.event_text import find_undo, render_event_text
-from sevenfold.agent.tui.text_renderer import TextTone
-from sevenfold.agent.tui.turn_view import TurnView
-from sevenfold.core import __version__, events
+from sevenfold.agent.tui.layer_commands import InspectedChat, explain_break, show_acts, show_recalled
+from sevenfold.agent.tui.render.markdown_export import SecretMask, render_markdown_export
+from sevenfold.agent.tui.render.wrapped_text import LabelledText
+from sevenfold.core import __version__
+from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES
 from sevenfold.core.errors import InputError
-from sevenfold.core.events import Event, describe_event
-from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
-from sevenfold.core.prices import Catalog, sum_costs
+from sevenfold.core.messages import Message
+from sevenfold.core.models import Model
+from sevenfold.core.prices import sum_costs
+from sevenfold.core.secrets import describe_refusal
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
-from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.store.project.git import read_branch
-
-SHOWN_ACTS = 20
-"""Of what layers did: a screen of them."""
-
-
-class _Services(Protocol):
-    @property
-    def catalog(self) -> Catalog: ...
-
-    @property
-    def memories(self) -> Callable[[str], Sequence[str]]: ...
-
-    @property
-    def key_variable(self) -> str: ...
-
-
-class InspectedChat(Protocol):
-    """A chat as these commands see it."""
-
-    @property
-    def agent(self) -> Agent: ...
-
-    @property
-    def services(self) -> _Services: ...
-
-    @property
-    def view(self) -> TurnView: ...
-
-    @property
-    def spent(self) -> Sequence[SpendSummary]: ...
-
-    def say(self, text: str, tone: TextTone = "plain") -> None: ...
-
-    def refresh_status(self) -> None: ...
-
-    async def choose(self, menu: ChoiceMenu) -> int | None: ...
-
-    def send(self, text: str) -> None:
-        """Say something to the agent, as if it had been typed."""
-        ...
 
 
 async def show_status(chat: InspectedChat, _: str) -> None:
@@ -86,196 +47,103 @@ async def show_status(chat: InspectedChat, _: str) -> None:
     agent, view, now = chat.agent, chat.view, datetime.now(UTC)
     model = chat.services.catalog.find(agent.frame.model)
     saved = compute_saved(chat.spent)
+    cache = render_cache_state(view.cache, model, now, is_exact=True).removeprefix("cache ")
     rows = {
         "version": __version__,
         "model": f"{agent.frame.model}, {render_prices(model, now.date())}, {model.window_tokens:,} tokens",
-        "key": chat.services.key_variable or "none is set",
-        "mode": agent.mode,
+        "key": f"from {chat.services.key_variable}" if chat.services.key_variable else "none is set",
+        "mode": f"{agent.mode}: {_MODES[agent.mode]}",
         "folder": str(agent.place.cwd),
         "branch": read_branch(agent.place.root),
         "session": f"{agent.session.id}, {len(agent.session.history)} messages",
         "context": f"{view.status.context_tokens:,} of {agent.session.limit_tokens:,} tokens",
-        "cache": render_cache_state(view.cache, model, now) or "nothing is cached yet",
+        "cache": cache or "nothing is cached yet",
         "spent": render_cost(sum_costs(one.cost for one in chat.spent)),
-        "saved": "" if saved is None else render_dollars(saved),
-        "hooks": str(len(agent.hooks.hooks)),
-        "MCP servers": str(len(_list_servers(agent))),
+        "saved": "" if saved is None else render_saved(saved),
+        "hooks": f"{len(agent.hooks.hooks) or 'none'}",
+        "MCP servers": f"{len(_list_servers(agent)) or 'none'}",
     }
-    for name, value in rows.items():
-        if value:
-            chat.say(f"{name:12} {value}")
+    chat.put(chat.renderer().rows(LabelledText(name, value) for name, value in rows.items() if value))
 
 
 async def show_cost(chat: InspectedChat, _: str) -> None:
     """`/cost`"""
-    unbilled = chat.agent.session.unbilled_requests
-    if unbilled:
-        chat.say(f"{unbilled} requests without a bill: what they cost is in no sum below", "warning")
+    if asked := describe_unbilled(chat.unbilled):
+        chat.say(f"in no sum below: {asked}", "warning")
     if not chat.spent:
         chat.say("no model was asked yet", "faint")
         return
-    *rows, last = render_cost_lines(chat.spent)
-    for line in rows:
-        chat.say(line)
-    chat.say(last, "strong")
-
-
-_BREAKS = (
-    events.PrefixBroken,
-    events.CacheMissed,
-    events.PromptTrimmed,
-    events.HistoryCompacted,
-    events.ResultsCleared,
-    events.CutRegistered,
-)
-_CAUSES = {
-    "model": "the model changed, and each model has a cache of its own",
-    "tools": "the list of tools changed",
-    "system": "the system prompt changed",
-    "message": "an earlier message changed",
-    "params": "a setting of the request changed",
-    "idle": "the pause was longer than the cache lives",
-    "unexplained": "the request was the same as before: the provider dropped its entry",
-}
-
-
-async def explain_break(chat: InspectedChat, _: str) -> None:
-    """`/why`: the last break of the cached prefix, or the last cut."""
-    found = next((act for act in reversed(chat.view.acts) if isinstance(act.event, _BREAKS)), None)
-    if found is None:
-        chat.say("the cache was neither broken nor cut in this session", "good")
-        return
-    event, model = found.event, chat.services.catalog.find(chat.agent.frame.model)
-    shown, lost = render_event_text(event), count_lost_tokens(event)
-    facts = {name: value for name, value in describe_event(event).items() if name != "event"}
-    title = shown.text if shown else ""
-    if isinstance(event, events.CutRegistered):
-        title = f"layer {event.layer} cut the prompt: {event.reason}" if event.layer else event.reason
-        facts = {"from": f"message {event.first + 1} on" if event.first > 0 else "the beginning on"}
-        lost = chat.view.written_after_cut
-    chat.say(f"{found.at.astimezone():%H:%M:%S}  {title}", "strong")
-    for name, value in facts.items():
-        if value not in ("", None):
-            chat.say(f"  {name.replace('_', ' '):16} {value}")
-    if isinstance(event, events.PrefixBroken | events.CacheMissed):
-        chat.say(f"  {'why':16} {_CAUSES.get(event.cause, event.cause)}")
-    price = price_cold_prompt(lost, model, found.at.date()) if lost else None
-    if lost:
-        cost = (
-            "at a price that is not known"
-            if price is None
-            else f"about {render_dollars(price)} more than from the cache"
-        )
-        chat.say(f"  {'what it cost':16} {lost:,} tokens were written again, {cost}")
-    chat.say(
-        _ADVICE.get(type(event), "nothing to do: a cut is announced, and pays for itself later"), "faint"
-    )
-
-
-_ADVICE: dict[type[Event], str] = {
-    events.PrefixBroken: "keep model, tools and settings as they are, or /clear begins a new session",
-    events.CacheMissed: "a long pause is the usual cause; the next prompt writes the cache again",
-    events.HistoryCompacted: "the whole conversation is still in the transcript; /expand shows the summary",
-}
-
-
-def count_lost_tokens(event: Event) -> int:
-    """Tokens that had to be written to the cache again."""
-    match event:
-        case events.PrefixBroken() | events.PromptTrimmed():
-            return event.lost_tokens
-        case events.CacheMissed():
-            return max(0, event.expected_tokens - event.read_tokens)
-        case events.HistoryCompacted():
-            return event.tokens_after
-        case _:
-            return 0
-
-
-async def show_acts(chat: InspectedChat, _: str) -> None:
-    """`/layers`: what layers did last, and how to look at it or take it back."""
-    acts = [act for act in chat.view.acts if (shown := render_event_text(act.event)) and shown.layer]
-    if not acts:
-        chat.say("no layer has done anything in this session yet", "faint")
-    for act in acts[-SHOWN_ACTS:]:
-        shown = render_event_text(act.event)
-        assert shown is not None
-        chat.say(f"{act.at.astimezone():%H:%M:%S}  layer {shown.layer}: {shown.text}")
-        if undo := find_undo(act.event):
-            chat.say(undo, "faint")
-
-
-async def show_recalled(chat: InspectedChat, _: str) -> None:
-    """`/recalled`: which memories came with prompts and why; a chosen one is forgotten."""
-    found = {
-        act.event.key: act.event for act in chat.view.acts if isinstance(act.event, events.MemoryRecalled)
-    }
-    if not found:
-        chat.say("no memory was recalled in this session", "faint")
-        return
-    rows = [
-        Choice(
-            label=f"{one.key}  {one.percent}% sure",
-            remark=f"found by {one.ranked_by}; {one.size_bytes:,} bytes"
-            + ("; it came late, with a later request" if one.is_late else ""),
-        )
-        for one in found.values()
-    ]
-    title = "recalled in this session; Enter forgets one (/memory undo brings it back)"
-    at = await choose_filtered(chat, FilterMenu(title=title, choices=rows))
-    if at is None:
-        return
-    key = list(found)[at]
-    for line in await asyncio.to_thread(lambda: chat.services.memories(f"rm {key}")):
-        chat.say(line)
-    chat.say(
-        "it stays in what was said so far; from the next session on it is gone. /memory undo brings it back",
-        "faint",
-    )
+    renderer, layers, sums = chat.renderer(), list_layer_costs(chat.spent), list_cost_sums(chat.spent)
+    chat.put(renderer.rows(layers))
+    chat.put("\n" + renderer.rows(sums, "strong"))
 
 
 async def show_permissions(chat: InspectedChat, _: str) -> None:
     """`/permissions`"""
     guard = chat.agent.toolbox.guard
-    chat.say(f"mode {chat.agent.mode}; /mode changes it", "strong")
+    chat.say(f"mode {chat.agent.mode}: {_MODES[chat.agent.mode]}; /mode changes it", "strong")
     if not isinstance(guard, Guard):
         chat.say("this agent has nobody to ask: everything that needs leave is denied", "faint")
         return
-    for name, rules in (("deny", guard.rules.deny), ("ask", guard.rules.ask), ("allow", guard.rules.allow)):
-        for rule in rules:
-            chat.say(f"{name:6} {rule}")
-    if not (guard.rules.deny or guard.rules.ask or guard.rules.allow):
+    kinds = (("deny", guard.rules.deny), ("ask", guard.rules.ask), ("allow", guard.rules.allow))
+    rows = [LabelledText(name, str(rule)) for name, rules in kinds for rule in rules]
+    if rows:
+        chat.put(chat.renderer().rows(rows))
+    else:
         chat.say("there are no rules; [permissions] in settings has them, and `always` adds one", "faint")
 
 
-def _list_servers(agent: Agent) -> list[str]:
+def _list_servers(agent: Agent) -> Sequence[ServerSummary]:
     search = next((tool for tool in agent.toolbox.tools if isinstance(tool, ToolSearchTool)), None)
-    return search.list_servers() if search else []
+    return search.list_servers() if search else ()
 
 
 async def show_servers(chat: InspectedChat, _: str) -> None:
     """`/mcp`"""
     servers = _list_servers(chat.agent)
-    for line in servers or ("no MCP server is in use; [mcp] in settings and .mcp.json name them",):
-        chat.say(line)
+    rows = [LabelledText(server.name, _describe_server(server)) for server in servers]
+    if rows:
+        chat.put(chat.renderer().rows(rows))
+    else:
+        chat.say("no MCP server is in use; [mcp] in settings and .mcp.json name them", "faint")
+
+
+def _describe_server(server: ServerSummary) -> str:
+    count = f"{len(server.tools)} tool{'' if len(server.tools) == 1 else 's'}"
+    tools = f"{count}: {', '.join(server.tools)}" if server.tools else ""
+    if not server.failure:
+        return tools or "connected, without tools"
+    return f"not connected: {server.failure}" + (f"; before it had {tools}" if tools else "")
+
+
+def _shorten_path(path: str, agent: Agent) -> str:
+    root, home = f"{agent.place.root}/", f"{Path.home()}/"
+    return path.removeprefix(root) if path.startswith(root) else path.replace(home, "~/", 1)
 
 
 async def show_hooks(chat: InspectedChat, _: str) -> None:
     """`/hooks`"""
-    for hook in chat.agent.hooks.hooks:
-        matcher = f" {hook.matcher}" if hook.matcher else ""
-        chat.say(f"{hook.event}{matcher}: {hook.command}  ({hook.source or 'settings'})")
-    if not chat.agent.hooks.hooks:
-        chat.say("no hooks are in use; see `sevenfold settings`", "faint")
+    rows = [
+        LabelledText(
+            hook.event,
+            (f"for {hook.matcher}: " if hook.matcher else "")
+            + f"{hook.command}  (from {_shorten_path(hook.source, chat.agent) or 'settings'})",
+        )
+        for hook in chat.agent.hooks.hooks
+    ]
+    if rows:
+        chat.put(chat.renderer().rows(rows))
+    else:
+        chat.say("no hooks are in use; ~/.sevenfold/hooks.json and .sevenfold/hooks.json name them", "faint")
 
 
 async def show_skills(chat: InspectedChat, _: str) -> None:
     """`/skills`"""
     found = [tool for tool in chat.agent.toolbox.tools if isinstance(tool, SkillTool)]
-    skills = [skill for tool in found for skill in tool.skills]
-    for skill in skills:
-        chat.say(f"{skill.name}: {skill.description}")
-    if not skills:
+    rows = [LabelledText(skill.name, skill.description) for tool in found for skill in tool.skills]
+    if rows:
+        chat.put(chat.renderer().rows(rows))
+    else:
         chat.say("there are no skills; .sevenfold/skills and .claude/skills hold them", "faint")
 
 
@@ -301,7 +169,9 @@ async def export_chat(chat: InspectedChat, name: str) -> None:
     """`/export`: the conversation as markdown, in a new file."""
     typed = name or f"sevenfold-{chat.agent.session.id[:8]}.md"
     path = _find_export_path(chat.agent.place.cwd, typed)
-    text = render_markdown_export(chat.agent.session.history)
+    mask, session = SecretMask(chat.agent.place.environ), chat.agent.session
+    kept = await asyncio.to_thread(chat.services.read_messages, session.id)
+    text = await asyncio.to_thread(render_markdown_export, _join_messages(kept, session.history), mask)
     if not text:
         raise InputError("nothing was said yet: there is nothing to export")
     try:
@@ -311,6 +181,19 @@ async def export_chat(chat: InspectedChat, name: str) -> None:
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
     chat.say(f"written to {path}", "good")
+    if mask.hidden:
+        chat.say(f"left out, as likely secrets: {mask.hidden:,}; each place says so", "faint")
+    if not mask.is_complete:
+        chat.say(f"only values of variables were looked for: {describe_refusal('no engine')}", "warning")
+
+
+def _join_messages(kept: Sequence[Message], history: Sequence[Message]) -> Sequence[Message]:
+    """What the transcript has, and what was said since. A session that was compacted and resumed has the rest
+    of what was said in its transcript alone."""
+    if not kept:
+        return history
+    since = next((at for at in reversed(range(len(history))) if history[at] == kept[-1]), len(history))
+    return (*kept, *history[since + 1 :])
 
 
 def _find_export_path(cwd: Path, typed: str) -> Path:
@@ -318,34 +201,10 @@ def _find_export_path(cwd: Path, typed: str) -> Path:
 
 
 def _write_new(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8") as file:
+    # For the person alone, as the transcript is.
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
-
-
-def render_markdown_export(history: Sequence[Message]) -> str:
-    """What was said and done, for a person to read."""
-    parts: list[str] = []
-    for message in history:
-        for block in message.blocks:
-            match block:
-                case Text() if block.text.strip():
-                    heading = {"user": "You", "assistant": "Agent"}.get(message.role, "Note")
-                    parts.append(f"## {heading}\n\n{block.text.strip()}")
-                case ToolUse():
-                    parts.append(f"### Tool {block.name}\n\n{_fence(str(dict(block.input)))}")
-                case ToolResult():
-                    content = block.content if isinstance(block.content, str) else ""
-                    parts.append(_fence(content.strip()) if content.strip() else "")
-                case _:
-                    pass
-    return "\n\n".join(part for part in parts if part) + ("\n" if parts else "")
-
-
-def _fence(text: str) -> str:
-    marks = "```"
-    while marks in text:
-        marks += "`"
-    return f"{marks}\n{text}\n{marks}"
 
 
 async def choose_mode(chat: InspectedChat, argument: str) -> None:
@@ -376,17 +235,20 @@ _MODES: dict[PermissionMode, str] = {
 
 async def choose_model(chat: InspectedChat, name: str) -> None:
     """`/model`: says what a switch bills before it happens."""
-    day, tokens = datetime.now(UTC).date(), chat.view.status.context_tokens
+    now, tokens = datetime.now(UTC), chat.view.status.context_tokens
     catalog, before = chat.services.catalog, chat.agent.frame.model
+    day = now.date()
+
+    def explain(model: Model) -> str:
+        return _explain_switch(chat, model, now)
+
     if not name:
         models = [model for model in catalog.models if model.prices_at(day) is not None]
         rows = [
             Choice(
                 label=f"{model.name}{'  (now)' if model.name == before else ''}  "
                 f"{render_prices(model, day)}  {model.window_tokens // 1000:,}k tokens",
-                remark=_render_switch(price_first_prompt(tokens, model, day), tokens)
-                if model.name != before
-                else "",
+                remark=explain(model) if model.name != before else "",
             )
             for model in models
         ]
@@ -397,8 +259,8 @@ async def choose_model(chat: InspectedChat, name: str) -> None:
             chat.say(f"the model is {before}")
             return
         name = models[at].name
-    elif tokens and name != before:
-        chat.say(_render_switch(price_first_prompt(tokens, catalog.find(name), day), tokens), "warning")
+    if tokens and name != before:
+        chat.say(explain(catalog.find(name)), "warning")
     model = chat.agent.use_model(name)
     chat.refresh_status()
     if not model.is_known:
@@ -409,12 +271,22 @@ async def choose_model(chat: InspectedChat, name: str) -> None:
     chat.say(f"the model is {chat.agent.frame.model}")
 
 
-def _render_switch(price: Decimal | None, tokens: int) -> str:
+def _explain_switch(chat: InspectedChat, model: Model, now: datetime) -> str:
     """What the next prompt bills, because another model has a cache of its own."""
+    tokens, here = chat.view.status.context_tokens, chat.view.cache
     if not tokens:
         return "nothing is cached yet: a switch costs nothing"
-    cost = "at a price that is not known" if price is None else f"for {render_dollars(price)}"
-    return f"a switch bills the {tokens:,} tokens of the context again, {cost}"
+    price = price_first_prompt(tokens, model, now.date(), here.ttl if here else FIVE_MINUTES)
+    cost = "at a price that is not known" if price is None else f"for about {render_dollars(price)}"
+    there = chat.view.caches.get(model.name)
+    kept = there.left(now) if there and not there.is_cut else timedelta()
+    if kept <= timedelta():
+        return f"a switch bills the {tokens:,} tokens of the context again, {cost}"
+    minutes = max(1, round(kept.total_seconds() / 60))
+    return (
+        f"a switch bills at most the {tokens:,} tokens of the context again, {cost}; {model.name} still has "
+        f"some of them in its cache, for {minutes} min"
+    )
 
 
 InspectHandler = Callable[[InspectedChat, str], Awaitable[None]]

@@ -56,7 +56,7 @@ class OpenQuestions:
         self._root = root
         self._asking, self._surface, self._on_asked = asking, surface, on_asked
         self.choosing = ChoicePrompt()
-        self._is_heard = False
+        self._is_listening = False
         """The permission question takes keys."""
         self._pause: asyncio.TimerHandle | None = None
         self._answered_at, self._answering_key = -math.inf, -1
@@ -66,7 +66,7 @@ class OpenQuestions:
     def menu(self) -> ChoiceMenu | None:
         """The menu that keys are for; None: they are for the input."""
         if self._asking.question is not None:
-            return self._asking.menu if self._is_heard and self._surface.is_typed else None
+            return self._asking.menu if self._is_listening and self._surface.is_typed else None
         return self.choosing.menu if self._surface.is_typed else None
 
     @property
@@ -90,7 +90,7 @@ class OpenQuestions:
             return ""
         if not self._surface.is_typed:
             return render_permission_question(question, renderer)
-        if not self._is_heard:
+        if not self._is_listening:
             return renderer.line("a question waits until you pause; what you type is kept", "warning")
         return renderer.line("say why, or what to do instead; Enter sends it, alone it goes back", "warning")
 
@@ -121,7 +121,7 @@ class OpenQuestions:
         """Take a line for an answer; False: it is none."""
         if self._asking.question is None:
             return self.choosing.answer(line)
-        if not self._is_heard:
+        if not self._is_listening:
             return False
         if not line.strip():
             self._asking.reopen()
@@ -146,22 +146,24 @@ class OpenQuestions:
             self._pause.cancel()
             self._pause = None
         if question is None:
-            if self._is_heard:
+            if self._is_listening:
                 self._surface.restore_input()
-            self._is_heard = False
+            self._is_listening = False
         else:
-            self._surface.put(render_permission_request(question, self._surface.renderer(), self._root))
+            unfolding = "ctrl-o" if self._surface.is_typed else ""  # a line would be the answer
+            renderer = self._surface.renderer()
+            self._surface.put(render_permission_request(question, renderer, self._root, unfolding))
             self._on_asked()
-            self._hear()
+            self._start_listening()
         self._surface.refresh()
 
-    def _hear(self) -> None:
+    def _start_listening(self) -> None:
         """Take keys from now on, or after the pause that a person at the keys has not made yet."""
         pause = TYPING_PAUSE_SECONDS - self._surface.seconds_since_key()
         if pause > 0:
-            self._pause = asyncio.get_running_loop().call_later(pause, self._hear)
+            self._pause = asyncio.get_running_loop().call_later(pause, self._start_listening)
             return
-        self._pause, self._is_heard = None, True
+        self._pause, self._is_listening = None, True
         self._surface.stash_input()
         self._surface.refresh()
 
@@ -170,6 +172,8 @@ class OpenQuestions:
         if self._surface.is_typed:
             (self._surface.restore_input if menu is None else self._surface.stash_input)()
         elif menu is not None:
-            for line in (*menu.render_lines(), "a number, or Enter for none of them"):
-                self._surface.put(line)
+            renderer = self._surface.renderer()
+            title = [renderer.line(menu.title, "warning")] if menu.title else []
+            hint = renderer.line("a number, or Enter for none of them", "faint")
+            self._surface.put("\n".join([*title, renderer.rows(menu.list_rows()), hint]))
         self._surface.refresh()

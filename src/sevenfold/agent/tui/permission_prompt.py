@@ -11,6 +11,7 @@ from sevenfold.agent.permissions.command_patterns import preview_pattern
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.permissions.rules import PermissionRule
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
+from sevenfold.agent.tui.render.wrapped_text import LabelledText
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.messages import ToolUse
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE
@@ -71,10 +72,17 @@ def list_permission_choices(question: PermissionRequest) -> tuple[PermissionChoi
             _offer("e", "yes, and accept edits from now on", PermissionResponse(True, "edits"), remark=remark)
         )
     if question.rule is not None:
-        label = f"yes, in this session: {question.rule}"
+        rule = f": {question.rule}"
+        if len(rule) > MAX_RULE_CHARS:
+            rule = f", for {_THIS.get(question.need.kind, 'exactly this')}"
         found += [
-            _offer("s", label, PermissionResponse(True, "session"), remark="forgotten when you leave"),
-            _offer("a", f"always: {question.rule}", PermissionResponse(True, "always"), remark=_KEPT),
+            _offer(
+                "s",
+                f"yes, in this session{rule}",
+                PermissionResponse(True, "session"),
+                remark="forgotten when you leave",
+            ),
+            _offer("a", f"always{rule}", PermissionResponse(True, "always"), remark=_KEPT),
         ]
     if question.wider_rule is not None:
         remark = _preview(question.wider_rule)
@@ -97,7 +105,10 @@ def _offer(
     )
 
 
-_KEPT = f"kept in {LOCAL_SETTINGS_FILE}, out of git"
+_KEPT = f"kept in {LOCAL_SETTINGS_FILE}, which git does not list"
+MAX_RULE_CHARS = 60
+"""Of a rule for one call, which stands above the answers in full."""
+_THIS = {"run": "exactly this command", "write": "exactly this file"}
 
 
 def _preview(rule: PermissionRule) -> str:
@@ -109,23 +120,47 @@ QUESTION_TITLE = "allow it?"
 
 
 def render_permission_question(question: PermissionRequest, renderer: TextRenderer) -> str:
-    """The line that is answered, where lines are."""
+    """The answers, where a line is one."""
     offers = [offer.row for offer in list_permission_choices(question) if offer.response is not None]
-    rows = "  ".join(f"{row.letter} {row.label}" for row in offers)
-    return renderer.line(f"{QUESTION_TITLE}  {rows}  or say what to do instead", "warning")
+    rows = [
+        LabelledText(row.letter, row.label + (f" ({row.remark})" if row.remark else "")) for row in offers
+    ]
+    hint = renderer.line("a letter, or say what to do instead", "faint")
+    return "\n".join([renderer.line(QUESTION_TITLE, "warning"), renderer.rows(rows), hint])
 
 
-def render_permission_request(question: PermissionRequest, renderer: TextRenderer, root: str = "") -> str:
-    """What is asked for, and why it is asked: printed once, above. Paths begin at `root`."""
+@dataclass(frozen=True, slots=True)
+class HiddenRequest:
+    """What has no room in a question."""
+
+    title: str
+    text: str
+    is_diff: bool
+
+
+def find_hidden_request(question: PermissionRequest) -> HiddenRequest | None:
+    """The whole of a change or a command of which the question shows a part."""
+    need, change = question.need, question.need.diff or _change(question.use)
+    text = change or need.command
+    if text.count("\n") <= REQUEST_PREVIEW_LINES:
+        return None
+    return HiddenRequest(" ".join((need.said or question.use.name).split()), text, bool(change))
+
+
+def render_permission_request(
+    question: PermissionRequest, renderer: TextRenderer, root: str = "", unfolding: str = ""
+) -> str:
+    """What is asked for, and why it is asked: printed once, above. Paths begin at `root`; `unfolding` says
+    how to see what has no room."""
     use, need = question.use, question.need
     title = need.said or use.name
     title = title.replace(f"{root}/", "") if root and need.kind != "run" else title
     parts = [renderer.line(f"{use.name} asks: {title}" if use.name not in title else title, "warning")]
     change = need.diff or _change(use)
     if need.command and need.command not in title:
-        parts.append(renderer.line(_beginning(need.command), indent=2))
+        parts.append(renderer.line(_beginning(need.command, unfolding), indent=2))
     if change:
-        parts.append(renderer.diff(change, REQUEST_PREVIEW_LINES))
+        parts.append(renderer.diff(change, REQUEST_PREVIEW_LINES, unfolding))
     if question.reason:
         parts.append(renderer.line(question.reason, "faint", indent=2))
     return "\n" + "\n".join(parts)
@@ -198,10 +233,13 @@ def _nobody() -> None:
     """Nobody watches yet."""
 
 
-def _beginning(text: str) -> str:
+def _beginning(text: str, unfolding: str) -> str:
     lines = text.split("\n")
     hidden = len(lines) - REQUEST_PREVIEW_LINES
-    return "\n".join(lines[:REQUEST_PREVIEW_LINES]) + (f"\n… {hidden} more lines" if hidden > 0 else "")
+    hint = f"  ({unfolding})" if unfolding else ""
+    return "\n".join(lines[:REQUEST_PREVIEW_LINES]) + (
+        f"\n… {hidden:,} more lines{hint}" if hidden > 0 else ""
+    )
 
 
 def _change(use: ToolUse) -> str:

@@ -6,22 +6,26 @@ The input of a chat that still starts uses this module, so it imports nothing th
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Generator, Iterable, Mapping
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from sevenfold.agent.tui.input_keys import KeyDelegate, add_menu_keys, add_work_keys
+from sevenfold.agent.tui.render.reflow import count_rows_above, wraps_when_narrowed
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import FileMissing, StoreError, WireError
 from sevenfold.core.json import freeze, read_object, write_json
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
     from prompt_toolkit.filters import Filter
@@ -60,6 +64,10 @@ class InputDelegate(KeyDelegate, Protocol):
 
     def own_commands(self) -> Mapping[str, str]:
         """Commands of the user and the project, with their help. Called in a thread."""
+        ...
+
+    def search_history(self, entries: Sequence[HistoryEntry], typed: str) -> None:
+        """Ctrl-R, with what stood in the input. The entries are what was typed before, oldest first."""
         ...
 
     def show_keys(self) -> None:
@@ -129,7 +137,12 @@ INPUT_HISTORY_FILE = "chat-history.jsonl"
 MAX_INPUT_HISTORY_BYTES = 1_000_000
 """Of the newest lines; a year of typing."""
 
-_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    text: str
+    at: datetime | None = None
+    """Earlier versions did not write it."""
 
 
 class InputHistory:
@@ -139,35 +152,41 @@ class InputHistory:
         self._home = home
 
     def read_all(self) -> list[str]:
+        """The texts, oldest first."""
+        return [entry.text for entry in self.read_entries()]
+
+    def read_entries(self) -> list[HistoryEntry]:
         """Oldest first. A line that cannot be read is left out: a crash may have torn it."""
         entry = self._home.stat(INPUT_HISTORY_FILE)
         start = max(0, entry.size_bytes - MAX_INPUT_HISTORY_BYTES) if entry else 0
         with suppress(FileMissing):
             data = self._home.read_range(INPUT_HISTORY_FILE, start, MAX_INPUT_HISTORY_BYTES)
             lines = data.split(b"\n")[1 if start else 0 :]
-            return [text for line in lines if line and (text := _text(line)) is not None]
+            return [entry for line in lines if line and (entry := _read_entry(line)) is not None]
         return []
 
     def add(self, text: str) -> None:
-        from sevenfold.store.files.disk import write_all
-
-        line = write_json(freeze({"text": text})) + b"\n"
-        with self._home.opened(INPUT_HISTORY_FILE, _APPENDING) as fd:
-            # In one write, so that lines of two chats never mix. It is a convenience: nobody waits for fsync.
-            write_all(self._home.disk, fd, line)
+        line = write_json(freeze({"text": text, "at": datetime.now(UTC).isoformat()})) + b"\n"
+        # It is a convenience: nobody waits for fsync.
+        self._home.append(INPUT_HISTORY_FILE, line, durable=False)
 
 
-def _text(line: bytes) -> str | None:
+def _read_entry(line: bytes) -> HistoryEntry | None:
     try:
-        found = read_object(line).get("text")
+        found = read_object(line)
     except WireError:
         return None
-    return found if isinstance(found, str) else None
+    text, at = found.get("text"), found.get("at")
+    if not isinstance(text, str):
+        return None
+    with suppress(ValueError):
+        return HistoryEntry(text, datetime.fromisoformat(at) if isinstance(at, str) else None)
+    return HistoryEntry(text)
 
 
 MENU_ROWS = 9
 """Below the input, while a menu may open: else the status line stands there at once."""
-_COMPLETABLE = re.compile(r"^/[^\s/]*$|(?:^|\s)@\S*$")
+_COMPLETABLE = re.compile(r"""^/[^\s/]*$|(?:^|\s)@(?:"[^"\n]*|\S*)$""")
 MIN_INPUT_ROWS = 3
 """The input takes a third of the screen at most and scrolls then: what is drawn from the first row on would
 be left in the scrollback of some terminals when it is erased."""
@@ -180,6 +199,21 @@ def may_complete(before: str) -> bool:
     return _COMPLETABLE.search(before) is not None
 
 
+@cache
+def find_session_class() -> type[PromptSession[str]]:
+    """The library's session, of which a long text does not fill the screen."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.layout import Dimension
+
+    class LimitedSession(PromptSession[str]):
+        def _get_default_buffer_control_height(self) -> Dimension:
+            height = super()._get_default_buffer_control_height()
+            most = max(MIN_INPUT_ROWS, self.output.get_size().rows // 3)
+            return Dimension(min=min(height.min, most), max=most)
+
+    return LimitedSession
+
+
 def make_prompt_session(
     pane: BufferedOutput,
     delegate: InputDelegate,
@@ -190,41 +224,39 @@ def make_prompt_session(
     has_vi_keys: bool = False,
 ) -> PromptSession[str]:
     """An input of several lines that leaves nothing behind when it is sent: whoever reads it prints it."""
-    from prompt_toolkit import PromptSession
     from prompt_toolkit.application import get_app
     from prompt_toolkit.filters import Condition
-    from prompt_toolkit.layout import Dimension
     from prompt_toolkit.styles import Style
 
     @Condition
     def is_completing() -> bool:
         return may_complete(get_app().current_buffer.document.text_before_cursor)
 
-    class LimitedSession(PromptSession[str]):
-        def _get_default_buffer_control_height(self) -> Dimension:
-            height = super()._get_default_buffer_control_height()
-            most = max(MIN_INPUT_ROWS, self.output.get_size().rows // 3)
-            return Dimension(min=min(height.min, most), max=most)
+    def find_rows_above(amount: int, columns: int) -> int:
+        return count_rows_above(session, amount, columns)
 
-    return LimitedSession(
+    session = find_session_class()(
         multiline=True,
         vi_mode=has_vi_keys,
         erase_when_done=True,
         complete_while_typing=is_completing,
         complete_in_thread=True,
         enable_suspend=True,
-        key_bindings=make_key_bindings(delegate, pastes),
+        key_bindings=make_key_bindings(delegate, pastes, past),
         completer=make_completer(cwd, delegate),
         history=make_prompt_history(past, pastes),
-        output=make_prompt_output(pane),
+        output=make_prompt_output(pane, find_rows_above if wraps_when_narrowed(os.environ) else None),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
         prompt_continuation="  ",
         reserve_space_for_menu=0,
     )
+    return session
 
 
 MIN_FOLDED_LINES, MIN_FOLDED_CHARS = 6, 1_000
 """Pasted text from this size on is folded: it would push the conversation off the screen."""
+BURST_SECONDS = 0.1
+"""Between two parts of a text that comes at once, also over a slow line; nobody types two lines in it."""
 _FOLDED = re.compile(r"\[pasted text (\d+): [^\]]*\]")
 
 
@@ -233,6 +265,15 @@ class PastedTexts:
     """Long pasted texts, each shown as a short token in the input and sent whole."""
 
     _texts: list[str] = field(default_factory=list[str])
+    _burst_at: float = -math.inf
+
+    def is_burst(self, following: int, now: float) -> bool:
+        """Whether an Enter is part of a text that came at once, from a terminal that does not mark what is
+        pasted: many more Enters have come with it, or the last ones of those."""
+        if following < MIN_FOLDED_LINES - 1 and now - self._burst_at > BURST_SECONDS:
+            return False
+        self._burst_at = now
+        return True
 
     def fold(self, text: str) -> str:
         """What is put into the input for a pasted text: itself, if it is short."""
@@ -252,19 +293,27 @@ class PastedTexts:
         return self._texts[number - 1] if 1 <= number <= len(self._texts) else token[0]
 
 
-def send_or_continue(buffer: Buffer) -> None:
-    """Send what was typed, or go on in the next line where it ends with the sign for that."""
-    if buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
+def send_or_continue(event: KeyPressEvent, pastes: PastedTexts) -> None:
+    """Send what was typed, or go on in the next line where it ends with the sign for that, or was pasted."""
+    from prompt_toolkit.keys import Keys
+
+    buffer = event.current_buffer
+    following = sum(key.key == Keys.Enter for key in event.key_processor.input_queue)
+    if pastes.is_burst(following, time.monotonic()):
+        buffer.newline(copy_margin=False)
+    elif buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
         buffer.delete_before_cursor(len(LINE_CONTINUATION))
         buffer.newline(copy_margin=False)
     else:
         buffer.validate_and_handle()
 
 
-def make_key_bindings(delegate: InputDelegate, pastes: PastedTexts) -> KeyBindings:
+def make_key_bindings(delegate: InputDelegate, pastes: PastedTexts, past: InputHistory) -> KeyBindings:
     from prompt_toolkit.application import get_app
     from prompt_toolkit.filters import Condition, is_searching
     from prompt_toolkit.key_binding import KeyBindings
+
+    from sevenfold.agent.tui.completion import take_completion
 
     keys, typing = KeyBindings(), ~is_searching
     is_empty = Condition(lambda: not get_app().current_buffer.text)
@@ -272,10 +321,8 @@ def make_key_bindings(delegate: InputDelegate, pastes: PastedTexts) -> KeyBindin
     @keys.add("enter", filter=typing)
     def send(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if buffer.complete_state and buffer.complete_state.current_completion:
-            buffer.complete_state = None
-        else:
-            send_or_continue(buffer)
+        if not take_completion(buffer):
+            send_or_continue(event, pastes)
 
     @keys.add("escape", "enter")
     @keys.add("c-j")
@@ -304,8 +351,15 @@ def make_key_bindings(delegate: InputDelegate, pastes: PastedTexts) -> KeyBindin
         else:
             buffer.text, buffer.cursor_position = whole, len(whole)
 
+    @keys.add("c-r")
+    def search(event: KeyPressEvent) -> None:
+        with suppress(StoreError):
+            entries, typed = past.read_entries(), event.current_buffer.text
+            event.current_buffer.reset()
+            delegate.search_history(entries, typed)
+
     # Named here for whoever reads; the library holds on to them.
-    _ = (send, go_on, interrupt, leave, unfold)
+    _ = (send, go_on, interrupt, leave, unfold, search)
     _add_chat_keys(keys, delegate, pastes, typing, is_empty)
     add_work_keys(keys, delegate, typing, is_empty, pastes.unfold)
     add_menu_keys(keys, delegate, typing, is_empty)
@@ -333,12 +387,19 @@ def _add_chat_keys(
     def show_keys(_: KeyPressEvent) -> None:
         delegate.show_keys()
 
+    _ = (escape, cycle_mode, show_keys)
+    add_paste_key(keys, pastes)
+
+
+def add_paste_key(keys: KeyBindings, pastes: PastedTexts) -> None:
+    """A long pasted text becomes a token."""
+
     @keys.add("<bracketed-paste>")
     def paste(event: KeyPressEvent) -> None:
         text = event.data.replace("\r\n", "\n").replace("\r", "\n")
         event.current_buffer.insert_text(pastes.fold(text))
 
-    _ = (escape, cycle_mode, show_keys, paste)
+    _ = paste
 
 
 def make_completer(cwd: Path, delegate: InputDelegate) -> Completer:
@@ -373,14 +434,60 @@ def make_prompt_history(past: InputHistory, pastes: PastedTexts) -> History:
     return Lines()
 
 
-def make_prompt_output(pane: BufferedOutput) -> Output:
+_UNSEEN_RANGES = (
+    *((0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E), (0x200B, 0x200B), (0x200E, 0x200F), (0x2028, 0x202E)),
+    *((0x2060, 0x206F), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xE0000, 0xE007F)),
+)
+"""Characters that hide, or turn round, what stands beside them. The library spells out other controls."""
+
+
+def spell_unseen_characters() -> None:
+    """Have the library show them in the input line and its menus, where a file's name may bring them in."""
+    from prompt_toolkit.layout.screen import Char
+
+    for first, last in _UNSEEN_RANGES:
+        Char.display_mappings.update({chr(code): f"<{code:x}>" for code in range(first, last + 1)})
+
+
+def make_prompt_output(
+    pane: BufferedOutput, find_rows_above: Callable[[int, int], int] | None = None
+) -> Output:
+    """`find_rows_above` tells where a drawing begins that the terminal has wrapped since."""
     from prompt_toolkit.data_structures import Size
     from prompt_toolkit.output.vt100 import Vt100_Output
 
+    spell_unseen_characters()
+
     class Screen(Vt100_Output):
+        asked_columns = drawn_columns = 0
+        """What the library was told last, and what it drew with."""
+
+        def get_size(self) -> Size:
+            size = super().get_size()
+            self.asked_columns = size.columns
+            return size
+
         def get_rows_below_cursor_position(self) -> int:
             # Never asked of the terminal: its answer may come when nobody reads any more, and be shown.
             return 1
+
+        def enable_autowrap(self) -> None:
+            # What ends a drawing; the terminal may have another size by now.
+            super().enable_autowrap()
+            self.drawn_columns = self.asked_columns
+
+        def cursor_up(self, amount: int) -> None:
+            columns = self.get_size().columns
+            if find_rows_above is not None and columns < self.drawn_columns:
+                amount = find_rows_above(amount, columns)
+                self.drawn_columns = columns
+            super().cursor_up(amount)
+
+        def erase_down(self) -> None:
+            # From the first place of the screen on, some terminals would move all of it into the scrollback.
+            self.write_raw(" ")
+            super().erase_down()
+            self.write_raw("\b")
 
     def size() -> Size:
         import shutil

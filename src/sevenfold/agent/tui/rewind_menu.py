@@ -55,6 +55,7 @@ async def run_rewind(chat: RewindingChat, argument: str) -> None:
         )
     )
     if at is None:
+        chat.say("nothing has changed", "faint")
         return
     plan = await plan_rewind(chat.agent, points[at].place)
     if not await _rewind(chat, points[at], plan):
@@ -74,7 +75,7 @@ async def _rewind(chat: RewindingChat, point: RewindPoint, plan: Sequence[FileRe
         ]
     for item in plan:
         if item.state in ("changed", "lost"):
-            chat.say(_explain_kept(item), "warning")
+            chat.say(_explain_kept(item, _relative(chat, item.path)), "warning")
     rows.append(Choice(label="nothing", letter="n"))
     at = await chat.choose(ChoiceMenu(title="what goes back?", choices=rows))
     chosen = "n" if at is None else rows[at].letter
@@ -93,19 +94,24 @@ def _tell(chat: RewindingChat, done: RewindOutcome, verb: str) -> None:
         moved = "left the conversation and are in the transcript" if done.words else "are back"
         parts.append(f"{done.messages} messages {moved}")
     if done.restored:
-        parts.append(f"files put back: {', '.join(done.restored)}")
+        names = (_relative(chat, path) for path in done.restored)
+        parts.append(f"files put back: {', '.join(names)}")
     parts.append(COMMANDS_STAY)
     chat.say(f"{verb}: {'; '.join(parts)}", "good")
     for item in done.kept:
-        chat.say(_explain_kept(item), "warning")
+        chat.say(_explain_kept(item, _relative(chat, item.path)), "warning")
     if verb != "undone":
         chat.say(f"/rewind {UNDO_WORD} undoes it", "faint")
 
 
-def _explain_kept(item: FileRestore) -> str:
+def _relative(chat: RewindingChat, path: str) -> str:
+    return path.removeprefix(f"{chat.agent.place.root}/")
+
+
+def _explain_kept(item: FileRestore, name: str) -> str:
     if item.state == "lost":
-        return f"{item.path} stays as it is: what it held then is no longer kept"
-    return f"{item.path} stays as it is: somebody else changed it since the last edit of a tool"
+        return f"{name} stays as it is: what it held then is no longer kept"
+    return f"{name} stays as it is: somebody else changed it since the last edit of a tool"
 
 
 def _list_files(restored: Sequence[FileRestore]) -> str:

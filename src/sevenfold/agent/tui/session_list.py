@@ -5,51 +5,168 @@ again when it is resumed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import cast
 
+from sevenfold.agent.loop.rewind import extract_typed_text
+from sevenfold.agent.subagents.messaging import read_started_agents
 from sevenfold.agent.tui.choice_menu import Choice
+from sevenfold.agent.tui.cost_text import CacheState, CutBill, read_cache_state, read_cut_bill
+from sevenfold.agent.tui.event_text import RESUMED_CAUSE
 from sevenfold.agent.tui.render.markdown_stream import ProseBlock
 from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.core import events
 from sevenfold.core.errors import StoreError, WireError
-from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.events import CacheMissed, CutRegistered, Event
+from sevenfold.core.fields import read_fields
+from sevenfold.core.messages import Message, RecordId, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.prices import Catalog
-from sevenfold.core.usage import NO_USAGE, read_stored_usage
+from sevenfold.core.usage import NO_USAGE, Usage, read_stored_usage
+from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.memory.extraction.policy import extract_user_words
+from sevenfold.session.budget import MAIN_KIND
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import MessageRecord, ParentRecord, UsageRecord
-from sevenfold.store.transcript.transcript import SessionEntry
+from sevenfold.store.transcript.records import (
+    BoundaryRecord,
+    MessageRecord,
+    ParentRecord,
+    SentRecord,
+    UsageRecord,
+)
+from sevenfold.store.transcript.transcript import SessionEntry, read_events
 
 PREVIEW_LENGTH = 200
 TITLE_LENGTH = 60
 """Characters of the first prompt: enough to know a session again, in a line of eighty."""
 SHOWN_TURNS = 3
 """Of a session that is resumed: what was said last is what a person goes on from."""
+SHOWN_ROUNDS = 6
+"""Of each of these turns: one may have had a thousand."""
 SHOWN_ANSWER_LINES = 40
+
+MAX_LISTED_SESSIONS = 1_000
+"""That are listed and searched: years of work, whose beginnings are read in a second or two. Older ones are
+named by their id."""
+MAX_PRICED_SESSIONS = 20
+"""Of them, the newest: their whole files are read."""
 
 NO_TITLE, UNREADABLE_TITLE = "(nothing said yet)", "(cannot be read)"
 
 
+MAX_ACTS = 500
+"""Events that commands such as `/why` look through."""
+
+
 @dataclass(frozen=True, slots=True)
+class LayerAct:
+    """An event of the session, and when it came."""
+
+    at: datetime
+    event: Event
+    prompt: str = ""
+    """What the person had said last; the beginning of it."""
+    model: str = ""
+    """That was asked then, by its name in the catalog."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastUsage:
+    """What a session was billed, and left behind, before it was opened here."""
+
+    spent: Sequence[SpendSummary] = ()
+    """Of its agents too."""
+    context_tokens: int = 0
+    """After the last answer; 0: there was none, or the context was cut since."""
+    model: str = ""
+    """That gave the last answer."""
+    caches: Mapping[str, CacheState] = field(default_factory=dict[str, CacheState])
+    """What each model may have of it in its cache."""
+    acts: Sequence[LayerAct] = ()
+    """What layers did, the oldest first."""
+    bill_after_cut: CutBill | None = None
+    """Of the first request after the last cut."""
+    unbilled: int = 0
+    """Requests whose bill never came."""
+
+
+NO_PAST_USAGE = PastUsage()
+
+
+def find_past_miss(past: PastUsage, model: str, usage: Usage, started: datetime) -> CacheMissed | None:
+    """What the cache did not give back to the first request after a session was resumed. The session's own
+    monitor knows of no request before this one."""
+    state, run = past.caches.get(past.model), usage.last_run
+    if state is None or state.ttl is None or run is None or run.read >= state.tokens:
+        return None
+    idle = started - state.since
+    cause = "model" if past.model != model else "idle" if idle > state.ttl else RESUMED_CAUSE
+    return CacheMissed(
+        who=MAIN_KIND,
+        expected_tokens=state.tokens,
+        read_tokens=run.read,
+        idle_seconds=int(idle.total_seconds()),
+        cause=cause,
+        told="",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCard:
     """One session in a list."""
 
     entry: SessionEntry
     title: str
-    spent_usd: float | None
+    spent_usd: float | None = None
     """What its calls were billed; None where a price is not known."""
+    is_priced: bool = True
+    """What it was billed was read, which takes as long as all of it."""
     branch: str = ""
     """That was checked out when it began; empty where that is not known."""
 
+    @property
+    def cost(self) -> str:
+        if not self.is_priced:
+            return ""
+        return "unpriced" if self.spent_usd is None else f"${self.spent_usd:.2f}"
 
-def read_session_card(sessions: Folder, entry: SessionEntry, catalog: Catalog) -> SessionCard:
-    total = read_ledger(sessions, entry.id, catalog).total()
-    title, branch = read_title(sessions, entry.id), read_start_branch(sessions, entry.id)
-    return SessionCard(entry, title, None if total.cost is None else float(total.cost.total), branch)
+
+def read_session_cards(
+    sessions: Folder, entries: Sequence[SessionEntry], catalog: Catalog
+) -> list[SessionCard]:
+    """Of the newest with what they cost."""
+    return [
+        _read_card(sessions, entry, catalog, is_priced=at < MAX_PRICED_SESSIONS)
+        for at, entry in enumerate(entries[:MAX_LISTED_SESSIONS])
+    ]
+
+
+def _read_card(sessions: Folder, entry: SessionEntry, catalog: Catalog, *, is_priced: bool) -> SessionCard:
+    return SessionCard(
+        entry=entry,
+        title=read_title(sessions, entry.id),
+        spent_usd=_read_spent(sessions, entry.id, catalog) if is_priced else None,
+        is_priced=is_priced,
+        branch=read_start_branch(sessions, entry.id),
+    )
+
+
+def _read_spent(sessions: Folder, session: str, catalog: Catalog) -> float | None:
+    cost = _read_bill(sessions, session, catalog).total().cost
+    return None if cost is None else float(cost.total)
+
+
+def read_session_preview(sessions: Folder, card: SessionCard, catalog: Catalog) -> str:
+    """How it ended, and what it cost where the list does not say that."""
+    priced = replace(card, is_priced=True, spent_usd=_read_spent(sessions, card.entry.id, catalog))
+    parts = ("" if card.is_priced else priced.cost, read_last_answer(sessions, card.entry.id))
+    return "  ".join(part for part in parts if part)
 
 
 def read_title(sessions: Folder, session: str) -> str:
@@ -57,12 +174,19 @@ def read_title(sessions: Folder, session: str) -> str:
     try:
         for line in scan_transcript(sessions, session, kinds=("message",)):
             if isinstance(line, StoredRecord) and isinstance(line.record.body, MessageRecord):
-                words = " ".join(extract_user_words(line.record.body.message).split())
+                words = " ".join(_read_prompt(line.record.body.message).split())
                 if words:
                     return words if len(words) <= TITLE_LENGTH else f"{words[: TITLE_LENGTH - 1]}…"
     except StoreError:
         return UNREADABLE_TITLE
     return NO_TITLE
+
+
+def _read_prompt(message: Message) -> str:
+    """What a person said: in their own words, or what they pasted where that is all."""
+    if is_summary_head(message):
+        return ""
+    return extract_user_words(message).strip() or extract_typed_text(message).strip()
 
 
 _BRANCH = re.compile(r"^Git branch: (\S+)$", re.MULTILINE)
@@ -82,6 +206,25 @@ def read_start_branch(sessions: Folder, session: str) -> str:
     except StoreError:
         pass  # the title says that it cannot be read
     return ""
+
+
+def read_messages(sessions: Folder, session: str) -> Sequence[Message]:
+    """All that was ever said in a session that was compacted, each message once; of another one the history
+    has it. Blocks on the disk."""
+    found: dict[RecordId, Message] = {}
+    is_compacted = False
+    try:
+        for line in scan_transcript(sessions, session, kinds=("message", "boundary")):
+            match line.record.body if isinstance(line, StoredRecord) else None:
+                case MessageRecord(message=message) if isinstance(line, StoredRecord):
+                    found.setdefault(line.record.id, message)
+                case BoundaryRecord():
+                    is_compacted = True
+                case _:
+                    pass
+    except StoreError:
+        return ()  # nothing is written yet
+    return tuple(found.values()) if is_compacted else ()
 
 
 def read_last_answer(sessions: Folder, session: str) -> str:
@@ -120,11 +263,89 @@ def read_ledger(sessions: Folder, session: str, catalog: Catalog) -> UsageLedger
 
 
 def _add(ledger: UsageLedger, body: UsageRecord, at: datetime) -> None:
+    ledger.add_usage(body.who, body.model, _read_usage(body), at.date())
+
+
+def _read_usage(body: UsageRecord) -> Usage:
     try:
-        usage = read_stored_usage(body.wire, body.dialect)
+        return read_stored_usage(body.wire, body.dialect)
     except WireError:
-        usage = NO_USAGE  # it has no price, and so has the sum
-    ledger.add_usage(body.who, body.model, usage, at.date())
+        return NO_USAGE  # it has no price, and so has the sum
+
+
+def _read_bill(sessions: Folder, session: str, catalog: Catalog) -> UsageLedger:
+    """The session's calls, and those of the agents that it started: what a person paid for it."""
+    ledger = read_ledger(sessions, session, catalog)
+    add_agent_costs(ledger, sessions, session, catalog)
+    return ledger
+
+
+def add_agent_costs(ledger: UsageLedger, sessions: Folder, session: str, catalog: Catalog) -> None:
+    """Each agent keeps a transcript of its own, and is paid by whoever started it."""
+    for started in read_started_agents(sessions, session):
+        for one in read_ledger(sessions, started.session, catalog).spent():
+            ledger.add_summary(replace(one, who=started.who))
+
+
+def read_past_usage(sessions: Folder, session: str, catalog: Catalog) -> PastUsage:
+    """For a session that goes on. Blocks on the disk."""
+    acts = tuple(_read_acts(sessions, session))
+    cuts = (act.at for act in reversed(acts) if isinstance(act.event, CutRegistered))
+    cut_at, bill = next(cuts, None), None
+    context_tokens, last, sent = 0, "", datetime.min.replace(tzinfo=UTC)
+    unbilled = Counter[str]()
+    caches: dict[str, CacheState] = {}
+    try:
+        for line in scan_transcript(sessions, session, kinds=("usage", "request", "boundary")):
+            record = line.record if isinstance(line, StoredRecord) else None
+            match record.body if record else None:
+                case SentRecord() as body if record:
+                    sent = record.at if body.who == MAIN_KIND else sent
+                    unbilled[body.who] += -1 if body.is_refused else 1
+                case UsageRecord(who="main") as body if record:
+                    usage, last = _read_usage(body), catalog.find(body.model).name
+                    started = max(sent, record.at - MAX_ANSWER_TIME)
+                    state = read_cache_state(usage, started, caches.get(last), dialect=body.dialect)
+                    caches |= {last: state} if state else {}
+                    context_tokens = usage.context_tokens or 0
+                    if bill is None and cut_at is not None and record.at >= cut_at:
+                        bill = read_cut_bill(usage, last)
+                    unbilled[MAIN_KIND] -= 1
+                case UsageRecord() as body:
+                    unbilled[body.who] -= 1
+                case BoundaryRecord():
+                    # What follows it was not sent yet, so that nobody has counted it.
+                    context_tokens, caches = 0, {}
+                case _:
+                    pass
+    except StoreError:
+        return NO_PAST_USAGE  # nothing is written yet
+    return PastUsage(
+        spent=_read_bill(sessions, session, catalog).spent(),
+        context_tokens=context_tokens,
+        model=last,
+        caches=caches,
+        acts=acts,
+        bill_after_cut=bill,
+        unbilled=sum(count for count in unbilled.values() if count > 0),
+    )
+
+
+MAX_ANSWER_TIME = timedelta(minutes=15)
+"""From a request to its answer: a request that is older was another one."""
+
+
+def _read_acts(sessions: Folder, session: str) -> Iterator[LayerAct]:
+    """The events that were written down. One of another version, or that cannot be read, is passed over."""
+    try:
+        with sessions.subfolder(session, create=False) as folder:
+            for logged in deque(read_events(folder), MAX_ACTS):
+                kind = getattr(events, logged.name, None)
+                if isinstance(kind, type) and is_dataclass(kind):
+                    with suppress(WireError):
+                        yield LayerAct(logged.at, cast("Event", read_fields(kind, logged.fields)))
+    except StoreError:
+        return
 
 
 def merge_spent(earlier: Sequence[SpendSummary], now: Sequence[SpendSummary]) -> tuple[SpendSummary, ...]:
@@ -141,7 +362,7 @@ def list_session_choices(
     """Sessions in a menu: title, age, cost and branch below each other. Whatever of a title has no room is
     found by the filter all the same."""
     ages = [render_age(now - card.entry.modified) for card in cards]
-    costs = ["unpriced" if card.spent_usd is None else f"${card.spent_usd:.2f}" for card in cards]
+    costs = [card.cost for card in cards]
     notes = [" ".join((card.branch, "(this one)" if card.entry.id == here else "")).strip() for card in cards]
     age_size, cost_size = max(map(len, ages), default=0), max(map(len, costs), default=0)
     note_size = min(max(map(len, notes), default=0), renderer.columns // 4)
@@ -160,17 +381,19 @@ _LEAST_TITLE = 12
 
 
 def render_session_cards(cards: Sequence[SessionCard], now: datetime, here: str = "") -> list[str]:
-    """One line each: number, title, age, cost and how its id begins."""
+    """One line each of the newest: number, title, age, cost and how its id begins."""
+    hidden, cards = len(cards) - MAX_PRICED_SESSIONS, cards[:MAX_PRICED_SESSIONS]
     width = max((len(card.title) for card in cards), default=0)
     lines: list[str] = []
     for number, card in enumerate(cards, 1):
-        cost = "unpriced" if card.spent_usd is None else f"${card.spent_usd:.2f}"
         age = render_age(now - card.entry.modified)
         mark = "  (this one)" if card.entry.id == here else ""
         branch = f"  {card.branch}" if card.branch else ""
         lines.append(
-            f"{number:>3}  {card.title:{width}}  {age:>8}  {cost:>8}  {card.entry.id[:8]}{branch}{mark}"
+            f"{number:>3}  {card.title:{width}}  {age:>8}  {card.cost:>8}  {card.entry.id[:8]}{branch}{mark}"
         )
+    if hidden > 0:
+        lines.append(f"     and {hidden:,} older ones, found by words of their titles")
     return lines
 
 
@@ -197,25 +420,32 @@ def render_age(age: timedelta) -> str:
 
 
 def render_history_tail(history: Sequence[Message], renderer: TextRenderer) -> str:
-    """The last turns as they were shown: what was asked, which tools ran, what was answered."""
-    starts = [at for at, message in enumerate(history) if extract_user_words(message).strip()]
+    """The last turns as they were shown: what was asked, which tools ran, what was answered. Of a turn of
+    many rounds, the last ones."""
+    starts = [at for at, message in enumerate(history) if _read_prompt(message)]
     if not starts:
         return ""
-    first = starts[-SHOWN_TURNS:][0]
-    parts = (
-        [renderer.line(f"… {len(starts) - SHOWN_TURNS} earlier turns", "faint")] if first > starts[0] else []
-    )
-    for message in history[first:]:
-        parts += _render_message(message, renderer)
+    shown, hidden = starts[-SHOWN_TURNS:], len(starts) - SHOWN_TURNS
+    parts = [renderer.line(f"… {hidden} earlier turns", "faint")] if hidden > 0 else []
+    for start, end in zip(shown, [*shown[1:], len(history)], strict=True):
+        parts += _render_turn(history[start:end], renderer)
     return "\n".join(parts)
 
 
-def _render_message(message: Message, renderer: TextRenderer) -> list[str]:
-    if message.role == "user":
-        words = extract_user_words(message).strip()
-        return ["", renderer.line(f"› {words}", "strong")] if words else []
-    if message.role != "assistant":
-        return []
+def _render_turn(turn: Sequence[Message], renderer: TextRenderer) -> list[str]:
+    answers = [message for message in turn if message.role == "assistant"]
+    results = [block for message in turn for block in message.blocks if isinstance(block, ToolResult)]
+    # A call that has no result was interrupted with the program.
+    ends: dict[ToolUseId, str] = {item.tool_use_id: "failed" if item.is_error else "" for item in results}
+    parts = ["", renderer.prompt(_read_prompt(turn[0]))]
+    if hidden := len(answers[:-SHOWN_ROUNDS]):
+        parts += ["", renderer.line(f"… {hidden:,} earlier rounds", "faint")]
+    for message in answers[-SHOWN_ROUNDS:]:
+        parts += _render_answer(message, ends, renderer)
+    return parts
+
+
+def _render_answer(message: Message, ends: Mapping[ToolUseId, str], renderer: TextRenderer) -> list[str]:
     parts: list[str] = []
     for block in message.blocks:
         if isinstance(block, Text) and block.text.strip():
@@ -224,7 +454,10 @@ def _render_message(message: Message, renderer: TextRenderer) -> list[str]:
             parts += ["", *lines[:SHOWN_ANSWER_LINES]]
             parts += [renderer.line(f"… {hidden} more lines", "faint")] if hidden > 0 else []
         elif isinstance(block, ToolUse):
-            parts.append(renderer.line(f"● {block.name} {_first_argument(block)}".rstrip(), "faint"))
+            title = f"{block.name} {_first_argument(block)}".rstrip()
+            end = ends.get(block.id, "interrupted")
+            line = f"✗ {title}  {end}" if end else f"● {title}"
+            parts.append(renderer.line(line, "error" if end else "faint", hang=2))
     return parts
 
 

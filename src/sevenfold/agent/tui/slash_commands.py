@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -15,13 +16,21 @@ from typing import Protocol, TypeAlias
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.background_view import end_task, find_agent_tool, run_tasks
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, choose_filtered
-from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, make_command_prompt
+from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, fill_command, make_command_prompt
 from sevenfold.agent.tui.inspect_commands import INSPECT_COMMANDS
+from sevenfold.agent.tui.render.wrapped_text import LabelledText
 from sevenfold.agent.tui.rewind_menu import run_rewind
-from sevenfold.agent.tui.session_list import SessionCard, find_session_card, list_session_choices
+from sevenfold.agent.tui.session_list import (
+    MAX_PRICED_SESSIONS,
+    PastUsage,
+    SessionCard,
+    find_session_card,
+    list_session_choices,
+)
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.messages import Message
 from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.store.project.trust import TrustStore
@@ -107,25 +116,37 @@ def parse_slash_command(line: str) -> TypedCommand | UnknownCommand | None:
     return UnknownCommand(f"there is no command /{name}; {hint}")
 
 
-def render_chat_help() -> tuple[str, ...]:
-    """One line a command, then the keys."""
-    width = max(len(_usage(slash)) for slash in SLASH_COMMANDS)
-    lines = [f"{_usage(slash):{width}}  {slash.help}" for slash in SLASH_COMMANDS]
-    return (*lines, "", *render_keys(width))
+def list_command_help() -> tuple[LabelledText, ...]:
+    """One row a command."""
+    return tuple(LabelledText(_usage(slash), slash.help) for slash in SLASH_COMMANDS)
 
 
-def render_keys(width: int = 20) -> tuple[str, ...]:
-    """One line a key."""
-    return tuple(f"{keys:{width}}  {what}" for keys, what in _KEYS)
+def list_line_help() -> tuple[LabelledText, ...]:
+    """The same where lines are read, and keys are the terminal's own."""
+    return tuple(LabelledText(keys, what) for keys, what in _LINES)
 
 
+def list_key_help() -> tuple[LabelledText, ...]:
+    """One row a key."""
+    return tuple(LabelledText(keys, what) for keys, what in _KEYS)
+
+
+_LINES = (
+    ("Enter", "send; in the middle of a turn it is read at the next round"),
+    ("\\ Enter", "a new line"),
+    ("Ctrl-C", "interrupt the turn; twice within 2 s: leave"),
+    ("Ctrl-D", "leave"),
+    ("!command", "run it and show the model, once you have said yes; !!command only runs it"),
+    ("#text", "remember it, once you have said yes"),
+    ("@photo.png", "show the model an image; so does its path alone"),
+)
 _KEYS = (
     ("Enter", "send; in the middle of a turn it is read at the next round"),
     ("Alt-Enter, \\ Enter", "a new line"),
     ("Esc, Ctrl-C", "interrupt the turn; Ctrl-C twice within 2 s: leave"),
     ("Esc Esc", "between turns: go back to an earlier message"),
     ("Shift-Tab", "the next permission mode"),
-    ("Ctrl-R", "search what you typed before"),
+    ("Ctrl-R", "what you typed before, as a list to search"),
     ("↑", "take back what waits, or what you typed before"),
     ("Ctrl-G, Ctrl-V", "edit the text in $EDITOR; paste an image"),
     ("Ctrl-B", "send the running command to the background"),
@@ -150,16 +171,20 @@ class ChatServices:
     """An agent in a session of that id; None: in a new one."""
     sessions: Callable[[], Sequence[SessionCard]]
     """A person's own, the one written to last first."""
-    earlier_spend: Callable[[str], Sequence[SpendSummary]]
-    """What a session was billed before it was opened here."""
+    past_usage: Callable[[str], PastUsage]
+    """What a session was billed, and left behind, before it was opened here."""
     describe_context: Callable[[str], Awaitable[str]]
     """What fills the window of a session, by its id."""
     memories: Callable[[str], Sequence[str]]
     """What `sevenfold memory` says to these words, line by line."""
-    preview_session: Callable[[str], str] = lambda _: ""
-    """What was said last in a session, by its id."""
+    preview_session: Callable[[SessionCard], str] = lambda _: ""
+    """What was said last in a session."""
+    read_messages: Callable[[str], Sequence[Message]] = lambda _: ()
+    """All that was ever said in a session, by its id, if it was compacted; else nothing."""
     custom_commands: Callable[[], Sequence[CustomCommand]] = lambda: ()
     """Commands of the user and the project."""
+    command_helps: Callable[[], Mapping[str, str]] = dict
+    """The same for the menu, with their help."""
     trust: TrustStore | None = None
     """What the person has answered about files of the repository."""
     catalog: Catalog = CATALOG
@@ -177,6 +202,11 @@ class ChatHandle(Protocol):
     @property
     def spent(self) -> Sequence[SpendSummary]:
         """What the session was billed, here and before."""
+        ...
+
+    @property
+    def unbilled(self) -> int:
+        """Requests without a bill, here and before."""
         ...
 
     @property
@@ -207,8 +237,8 @@ class ChatHandle(Protocol):
         """Go on in another session, or in a new one."""
         ...
 
-    def send(self, text: str) -> None:
-        """Say something to the agent, as if it had been typed."""
+    def send(self, text: str, shown: str = "") -> None:
+        """Say something to the agent, as if it had been typed; `shown` is what a person sees of it."""
         ...
 
     async def choose(self, menu: ChoiceMenu) -> int | None:
@@ -255,32 +285,44 @@ async def handle_custom_command(chat: ChatHandle, command: CustomCommand, argume
 
     try:
         await ask_command(command, chat.services.trust, confirm)
-        chat.send(make_command_prompt(command, arguments))
+        chat.send(make_command_prompt(command, arguments), fill_command(command, arguments))
     except SevenfoldError as error:
         chat.say(f"error: {error}", "error")
 
 
 async def _help(chat: ChatHandle, _: str) -> None:
-    for line in render_chat_help():
-        chat.say(line)
+    renderer = chat.renderer()
+    chat.put(renderer.rows(list_command_help()))
+    chat.put("\n" + renderer.rows(list_key_help() if chat.has_menus else list_line_help()))
 
 
 async def _compact(chat: ChatHandle, focus: str) -> None:
-    done = await chat.agent.compact(focus)
-    chat.say(f"compacted: {done.tokens_before:,} tokens were in view, {done.tokens_after:,} are now", "good")
+    await chat.agent.compact(focus)
+    chat.say("nothing left the transcript; /expand shows the summary, /why what it cost", "faint")
 
 
 async def _context(chat: ChatHandle, _: str) -> None:
     try:
-        chat.put(await chat.services.describe_context(chat.agent.session.id))
+        text = await chat.services.describe_context(chat.agent.session.id)
+        chat.put(_DRAWING.sub("", text) if chat.renderer().is_spoken else text)
     except FileMissing:
         # A session has a file from its first words on.
         chat.say("nothing was said yet: the window is empty", "faint")
 
 
+_DRAWING = re.compile(r"[█▉▊▋▌▍▎▏░]+ *| *\^")
+"""Bars, and what points at them."""
+_OWN_COMMAND = re.compile(r"`sevenfold (memory [^`]*)`")
+
+
+def _name_chat_commands(line: str) -> str:
+    """What a command of the shell says, as it is typed in a chat."""
+    return _OWN_COMMAND.sub(r"/\1", line)
+
+
 async def _memory(chat: ChatHandle, words: str) -> None:
     for line in await asyncio.to_thread(lambda: chat.services.memories(words)):
-        chat.say(line)
+        chat.say(_name_chat_commands(line))
 
 
 async def _dream(chat: ChatHandle, _: str) -> None:
@@ -295,13 +337,15 @@ async def _dream(chat: ChatHandle, _: str) -> None:
 
 
 async def _agents(chat: ChatHandle, _: str) -> None:
-    agents = find_agent_tool(chat.agent)
-    for line in agents.listing() if agents else ():
-        chat.say(line)
-    for row in agents.running() if agents else ():
-        chat.say(f"{row.name}: {row.state}, {row.activity}", "accent")
+    agents, renderer = find_agent_tool(chat.agent), chat.renderer()
     if agents is None:
         chat.say("this session has no tool for starting agents", "faint")
+        return
+    kinds = (line.removeprefix("- ").partition(": ") for line in agents.listing())
+    chat.put(renderer.rows(LabelledText(name, what) for name, _, what in kinds))
+    running = [LabelledText(row.name, f"{row.state}, {row.activity}") for row in agents.running()]
+    if running:
+        chat.put("\n" + renderer.rows(running, "accent"))
 
 
 async def _expand(chat: ChatHandle, argument: str) -> None:
@@ -314,7 +358,9 @@ async def _resume(chat: ChatHandle, session: str) -> None:
     cards = await asyncio.to_thread(chat.services.sessions)
     if not session:
         found = await choose_session(chat, cards)
-        if found is not None:
+        if found is None:
+            chat.say("this session goes on", "faint")
+        else:
             await chat.switch_session(found.entry.id)
         return
     found = find_session_card(cards, session)
@@ -329,12 +375,14 @@ async def choose_session(chat: ChatHandle, cards: Sequence[SessionCard]) -> Sess
     if not cards:
         chat.say("no session is kept for this project", "faint")
         return None
+    if not chat.has_menus:
+        cards = cards[:MAX_PRICED_SESSIONS]  # more would scroll away
     now, here = datetime.now(UTC), chat.agent.session.id
     rows = list_session_choices(cards, now, here, chat.renderer())
     menu = FilterMenu(
         title="go on with a session",
         choices=rows,
-        preview=lambda at: chat.services.preview_session(cards[at].entry.id),
+        preview=lambda at: chat.services.preview_session(cards[at]),
     )
     at = await choose_filtered(chat, menu)
     return None if at is None else cards[at]

@@ -31,7 +31,7 @@ from sevenfold.agent.tui.prompt_input import (
     make_prompt_session,
     may_complete,
 )
-from sevenfold.agent.tui.text_renderer import TextRenderer, is_light_terminal
+from sevenfold.agent.tui.text_renderer import Signs, TextRenderer, is_light_terminal
 from sevenfold.agent.tui.user_input import ImageChips
 from sevenfold.core.settings.sections import ChatSettings
 from sevenfold.core.text.safe_text import escape_controls, escape_painted
@@ -68,12 +68,13 @@ class Terminal:
         typed: str = "",
         look: ChatSettings = DEFAULT_LOOK,
         *,
+        pastes: PastedTexts | None = None,
         has_vi_keys: bool = False,
     ) -> None:
-        """`typed` stands in the first input: what was typed before there was one."""
+        """`typed` stands in the first input: what was typed before there was one, with tokens of `pastes`."""
         self._typed_before = typed
         self._delegate = delegate
-        self._pane, self._pastes = BufferedOutput(sys.stdout), PastedTexts()
+        self._pane, self._pastes = BufferedOutput(sys.stdout), pastes or PastedTexts()
         self._session: PromptSession[str] = make_prompt_session(
             self._pane, delegate, past, cwd, self._pastes, has_vi_keys=has_vi_keys
         )
@@ -125,7 +126,7 @@ class Terminal:
     def renderer(self) -> TextRenderer:
         columns = self._session.app.output.get_size().columns
         has_colour = not os.environ.get("NO_COLOR")
-        return TextRenderer(columns, has_colour, can_encode_signs(sys.stdout), self._is_light)
+        return TextRenderer(columns, has_colour, find_signs(sys.stdout), self._is_light)
 
     def put(self, text: str) -> None:
         """Print above the input."""
@@ -225,13 +226,13 @@ class Terminal:
         return self._delegate.status_line(self._session.app.output.get_size().columns)
 
 
-def can_encode_signs(stream: TextIO) -> bool:
-    """Whether a stream can show the signs that we draw with."""
+def find_signs(stream: TextIO) -> Signs:
+    """What a stream can show of the signs that we draw with."""
     try:
         "●○│…›".encode(stream.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+        return "ascii"
+    return "unicode"
 
 
 _PROMPT = "> "
@@ -267,7 +268,8 @@ class PlainTerminal:
         is_chosen = self._source.isatty()
         is_colourful = sys.stdout.isatty() and not is_chosen and os.environ.get("TERM") != "dumb"
         has_colour = is_colourful and not os.environ.get("NO_COLOR")
-        return TextRenderer(shutil.get_terminal_size().columns, has_colour, can_encode_signs(sys.stdout))
+        signs: Signs = "words" if is_chosen else find_signs(sys.stdout)
+        return TextRenderer(shutil.get_terminal_size().columns, has_colour, signs)
 
     def put(self, text: str) -> None:
         # A person's own line is ended by their Enter; one that is still open is ended here.

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from sevenfold.agent.tui.render.diff_text import (
-    DiffGround,
+    DiffBackground,
+    DiffLine,
     find_diff_name,
     number_diff_lines,
     paint_diff_lines,
 )
 from sevenfold.agent.tui.render.markdown_stream import CodeBlock, MarkdownBlock
+from sevenfold.agent.tui.render.word_wrap import wrap_text
+from sevenfold.agent.tui.render.wrapped_text import LabelledText, wrap_plain, wrap_rows
 from sevenfold.core.text.safe_text import escape_controls
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 
 TextTone: TypeAlias = Literal["plain", "strong", "faint", "accent", "good", "warning", "error"]
+
+Signs: TypeAlias = Literal["unicode", "ascii", "words"]
+"""What is drawn with; `words` draws nothing, for text that is read aloud."""
 
 _STYLES: dict[TextTone, str] = {
     "plain": "",
@@ -79,7 +85,12 @@ _ASCII = str.maketrans(
         "·": "-",
     }
 )
+_SPOKEN_SIGNS = {"●": "done: ", "✗": "", "○": "runs: ", "·": "", "›": "you said: ", "…": ""}
+"""Whether a tool failed is said in words behind it."""
+_SIGN = re.compile(rf"([{''.join(_SPOKEN_SIGNS)}]) ")
 _TAB_COLUMNS = 4
+MAX_ECHOED_LINES = 4
+"""Of what a person sent, after its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,33 +99,52 @@ class TextRenderer:
 
     columns: int = 80
     has_colour: bool = False
-    has_unicode: bool = True
+    signs: Signs = "unicode"
     is_light: bool = False
     """The background is light."""
 
+    @property
+    def has_unicode(self) -> bool:
+        return self.signs == "unicode"
+
+    @property
+    def is_spoken(self) -> bool:
+        """What is printed is read aloud: words stand for signs, and nothing is drawn."""
+        return self.signs == "words"
+
     def line(self, text: str, tone: TextTone = "plain", *, indent: int = 0, hang: int = 0) -> str:
         """Words in one tone, wrapped; `hang` sets in what goes on in the next line."""
-        from rich.padding import Padding
+        shown = _without_controls(self._spoken(text))
+        return self._toned(wrap_plain(shown, self.columns - indent, hang), tone, indent)
+
+    def rows(self, rows: Iterable[LabelledText], tone: TextTone = "plain", *, indent: int = 0) -> str:
+        """Labels, and what belongs to each in a column of its own where there is room for one."""
+        shown = [LabelledText(_without_controls(row.label), _without_controls(row.text)) for row in rows]
+        if self.is_spoken:
+            return "\n".join(self.line(f"{row.label}: {row.text}") for row in shown)
+        return self._toned(wrap_rows(shown, self.columns - indent), tone, indent)
+
+    def _toned(self, lines: Sequence[str], tone: TextTone, indent: int) -> str:
         from rich.text import Text
 
-        styled = Text(_without_controls(text), style=self._styles[tone], overflow="fold")
-        if 0 < hang < self.columns // 2:
-            styled = self._hang(styled, hang)
-        return self._painted(Padding(styled, (0, 0, 0, indent)) if indent else styled)
+        margin = " " * indent
+        text = "\n".join(f"{margin}{line}".rstrip() for line in lines)
+        return self._painted(Text(text, style=self._styles[tone], overflow="fold"))
 
-    def _hang(self, text: Text, columns: int) -> Text:
-        from rich.text import Text
+    def _spoken(self, text: str) -> str:
+        """Signs that a line of ours begins with, as words: a screen reader says their names, or nothing."""
+        if not self.is_spoken:
+            return text
+        sign = _SIGN.match(text)
+        return f"{_SPOKEN_SIGNS[sign[1]]}{text[sign.end() :]}" if sign else text
 
-        console, shown = self._console(), list[Text]()
-        for line in text.split("\n", allow_blank=True):
-            first, *rest = line.wrap(console, max(self.columns, 10), overflow="fold") or [line]
-            shown.append(first)
-            if rest:
-                left = line[len(first.plain) :]
-                left = left[len(left.plain) - len(left.plain.lstrip(" ")) :]
-                more = left.wrap(console, max(self.columns, 10) - columns, overflow="fold")
-                shown += [Text(" " * columns) + part for part in more]
-        return Text("\n").join(shown)
+    def prompt(self, typed: str) -> str:
+        """What a person sent: its first lines, for a long paste was on the screen once."""
+        first, *more = typed.split("\n")
+        if len(more) > MAX_ECHOED_LINES:
+            more = [*more[:MAX_ECHOED_LINES], f"… {len(more) - MAX_ECHOED_LINES} more lines"]
+        lines = [self.line(f"› {first}", "strong", hang=2)]
+        return "\n".join([*lines, *(self.line(line, "strong", indent=2) for line in more)])
 
     def cut(self, text: str, columns: int | None = None) -> str:
         """The text on one line, of which an ellipsis stands for what does not fit: rows that wrapped would
@@ -156,31 +186,35 @@ class TextRenderer:
         text = re.sub(r"(?<=\S)\n(?=[^\n])", "  \n", _without_controls(block.text))
         # The library centres a heading of the first level, which no chat wants.
         text = f"#{text}" if text.startswith("# ") else text
-        markdown = _find_markdown_class()
+        markdown = _find_markdown_class(is_spoken=self.is_spoken)
         return self._painted(markdown(text, code_theme=_CODE_THEMES[self.is_light], hyperlinks=False))
 
-    def diff(self, text: str, most_lines: int) -> str:
+    def diff(self, text: str, most_lines: int | None = None, unfolding: str = "") -> str:
         """A unified diff: what went and what came, without the heads that only a program needs. Code has the
-        colours of its language, and words that changed within a line are marked."""
+        colours of its language, and words that changed within a line are marked. Of a long one, the first and
+        the last lines; `unfolding` says how to see the others."""
         from rich.padding import Padding
         from rich.text import Text
 
         text = _without_controls(text)
         lines = number_diff_lines(text)
         width = max((len(line.number) for line in lines), default=0)
-        painted = paint_diff_lines(lines[:most_lines], find_diff_name(text), self._diff_ground)
+        more = None
+        if most_lines is not None and (hidden := len(lines) - most_lines) > 0:
+            tail = most_lines // 3
+            more = DiffLine("", f"… {hidden:,} more lines{f'  ({unfolding})' if unfolding else ''}")
+            lines = [*lines[: most_lines - tail], more, *lines[len(lines) - tail :]]
+        painted = paint_diff_lines(lines, find_diff_name(text), self._diff_background)
         shown = Text(overflow="fold")
         for line, body in zip(lines, painted, strict=False):
-            shown.append(f"{line.number:>{width}} " if width else "", style="dim")
+            shown.append(f"{line.number:>{width}} " if width and line is not more else "", style="dim")
             shown.append_text(body)
             shown.append("\n")
-        if len(lines) > most_lines:
-            shown.append(f"… {len(lines) - most_lines} more lines", style="dim")
         shown.rstrip()
         return self._painted(Padding(shown, (0, 0, 0, 2)))
 
     @property
-    def _diff_ground(self) -> DiffGround:
+    def _diff_background(self) -> DiffBackground:
         if self._console().color_system not in ("256", "truecolor"):
             return "none"
         return "light" if self.is_light else "dark"
@@ -222,16 +256,17 @@ class TextRenderer:
 
 
 @cache
-def _find_markdown_class() -> type[Markdown]:
+def _find_markdown_class(*, is_spoken: bool) -> type[Markdown]:
     """The library's markdown, of which nothing gets lost in a narrow terminal: cells of a table wrap, and a
-    table that has more columns than there is room for becomes a list."""
+    table that has more columns than there is room for becomes a list. Where it `is_spoken`, all do."""
     from rich.box import SIMPLE_HEAD
     from rich.console import ConsoleOptions, RenderResult
-    from rich.markdown import HorizontalRule, ListItem, Markdown, MarkdownElement, TableElement
+    from rich.markdown import HorizontalRule, ListItem, Markdown, MarkdownElement, Paragraph, TableElement
     from rich.measure import Measurement
     from rich.rule import Rule
     from rich.segment import Segment
     from rich.table import Table
+    from rich.text import Text
 
     class WrappedTable(TableElement):
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -247,10 +282,14 @@ def _find_markdown_class() -> type[Markdown]:
                 table.add_row(*row)
             natural = Measurement.get(console, options.update(width=_UNLIMITED), table).maximum
             is_narrow = options.max_width < _LEAST_CELL_COLUMNS * len(heads)
-            if rows and natural > options.max_width and is_narrow:
-                yield from _list_rows(heads, rows)
+            if rows and (is_spoken or (natural > options.max_width and is_narrow)):
+                yield from _list_rows(heads, rows, options.max_width)
             else:
                 yield table
+
+    class WrappedParagraph(Paragraph):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            yield Text("\n").join(wrap_text(self.text, options.max_width))
 
     class NumberedItem(ListItem):
         def render_number(
@@ -265,11 +304,12 @@ def _find_markdown_class() -> type[Markdown]:
 
     class PlainRule(HorizontalRule):
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-            yield Rule(style="markdown.hr", characters="─")
+            yield Rule(style="markdown.hr", characters=" " if is_spoken else "─")
 
     class ChatMarkdown(Markdown):
         elements: ClassVar[dict[str, type[MarkdownElement]]] = {
             **Markdown.elements,
+            "paragraph_open": WrappedParagraph,
             "table_open": WrappedTable,
             "list_item_open": NumberedItem,
             "hr": PlainRule,
@@ -282,7 +322,7 @@ def _list_cells(row: TableRowElement | None) -> list[Text]:
     return [cell.content for cell in row.cells] if row else []
 
 
-def _list_rows(heads: list[Text], rows: list[list[Text]]) -> Iterable[Text]:
+def _list_rows(heads: list[Text], rows: list[list[Text]], columns: int) -> Iterable[Text]:
     """The rows of a table one below the other, each cell with the name of its column."""
     from rich.text import Text
 
@@ -291,9 +331,7 @@ def _list_rows(heads: list[Text], rows: list[list[Text]]) -> Iterable[Text]:
         for head, cell in zip(heads, row, strict=False):
             name = head.copy()
             name.stylize("markdown.table.header")
-            line = Text.assemble(name, ": ", cell)
-            line.overflow = "fold"
-            yield line
+            yield Text("\n").join(wrap_text(Text.assemble(name, ": ", cell), columns))
 
 
 _UNLIMITED = 10_000

@@ -9,7 +9,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from sevenfold.agent.loop.turn import (
@@ -24,25 +24,37 @@ from sevenfold.agent.loop.turn import (
 )
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import MAIN_AGENT
-from sevenfold.agent.tui.cost_text import CacheState, read_cache_state
+from sevenfold.agent.tui.cost_text import CacheState, CutBill, read_cache_state, read_cut_bill
 from sevenfold.agent.tui.error_text import find_retry_remedy, render_retry
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.render.markdown_stream import MarkdownBlock, MarkdownStream
 from sevenfold.agent.tui.render.status_line import StatusLine
+from sevenfold.agent.tui.render.tool_lines import SLOW_TOOL_TIME, list_output_lines, render_tool_head
+from sevenfold.agent.tui.session_list import (
+    MAX_ACTS,
+    NO_PAST_USAGE,
+    LayerAct,
+    PastUsage,
+    find_past_miss,
+)
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import (
+    AgentEnded,
+    AgentStarted,
     CompactionStarted,
     CutRegistered,
     Event,
     ExtraRestored,
     FileRestored,
+    ForkEnded,
     HistoryCompacted,
+    McpFailed,
     RetryScheduled,
     ToolDenied,
 )
 from sevenfold.core.json import EMPTY_OBJECT
-from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
+from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
 
@@ -50,8 +62,6 @@ OUTPUT_PREVIEW_LINES = 5
 """Of a tool's output; the rest is folded."""
 TAIL_PREVIEW_LINES = 3
 """Of them from its end, where a command says how it went."""
-MAX_ACTS = 500
-"""Events that commands such as `/why` look through."""
 TOOL_PREVIEW_LINES: dict[Effect | None, int] = {"read": 0, "list": 3, "search": 5, "memory": 3}
 """Tools whose output tells a person less than that they ran."""
 SHOWN_DIFF_LINES = 40
@@ -59,19 +69,20 @@ MAX_FOLDS = 30
 """Outputs that can still be unfolded."""
 MAX_LIVE_LINES = 12
 """That are drawn anew with each change: few enough for any terminal."""
-MAX_ECHOED_LINES = 4
-"""Of what a person sent, after its first: a long paste was on the screen once."""
 MAX_PRINTED_LINES = 3
 """Of what a running tool prints."""
-SLOW_TOOL_TIME = timedelta(seconds=1)
-"""From which on it is said how long a tool took."""
+LONG_SILENCE = timedelta(seconds=5)
+"""Within an answer, from which on it is said that nothing comes."""
 _LABEL = re.compile(r"(?:[·›] |\S.{0,22}  +)(?=\S)")
 """What a line begins with, in a column of its own: a sign, or a name and two spaces."""
 _THINKING_CHARS = 200
+_PROMPT_CHARS = 100
 _CHARS_A_TOKEN = 4
 _WAITING = "waiting for the model"
 
 
+_TYPED_USE = ToolUse(ToolUseId(""), "shell", EMPTY_OBJECT)
+"""Stands for a command that a person typed."""
 _COMPACTION_STEPS = (CompactionStarted, FileRestored, ExtraRestored)
 
 
@@ -97,14 +108,7 @@ class FoldedOutput:
     text: str
     read_more: Callable[[], str] | None = None
     """What else there is, read when it is unfolded."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerAct:
-    """An event of the session, and when it came."""
-
-    at: datetime
-    event: Event
+    is_diff: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +153,16 @@ class TurnView:
         self._root, self._unfolding = root.rstrip("/"), unfolding
         self.status = status
         self.folds: deque[FoldedOutput] = deque(maxlen=MAX_FOLDS)
+        self.past = NO_PAST_USAGE
+        """Of a session that goes on, until its first answer."""
         self.acts: deque[LayerAct] = deque(maxlen=MAX_ACTS)
         """What layers did, the newest last."""
-        self.cache: CacheState | None = None
-        """What the last answer left in the provider's cache."""
-        self.written_after_cut = 0
-        """Tokens that the first round after the last cut wrote to the cache."""
+        self.caches: dict[str, CacheState] = {}
+        """What each model has in its cache, as its last answer left it."""
+        self.model = ""
+        """Whose answers come, by its name in the catalog."""
+        self.bill_after_cut: CutBill | None = None
+        """Of the first round after the last cut."""
         self._is_after_cut = False
         self.asked_diffs: dict[ToolUseId, str] = {}
         """Changes that were shown when they were asked for: they need not be shown again."""
@@ -170,9 +178,21 @@ class TurnView:
         self._thinking = ""
         self._waits_for = _WAITING
         self._retry: _Retry | None = None
+        self.retries = 0
+        """How often the last request was sent again, before anything of its answer came."""
+        self._last_event_at = timedelta()
+        """When the last of an answer came, by uptime."""
         self._turn_tokens, self._streamed_chars = 0, 0
         self._running: dict[ToolUseId, _Running] = {}
+        self._command: _Running | None = None
+        """What the person runs, beside the turn."""
         self._is_after_tool = False
+        self._prompt = ""
+
+    @property
+    def cache(self) -> CacheState | None:
+        """What the last answer left in the cache of the model that is asked next."""
+        return self.caches.get(self.model)
 
     @property
     def phase(self) -> str:
@@ -180,17 +200,49 @@ class TurnView:
         if self._retry is not None:
             return render_retry(self._retry.event, self._retry.at - self._clock.uptime())
         running = next(iter(self._running.values()), None)
-        return f"running {running.tool}" if running else self._waits_for
+        if running:
+            return f"running {running.tool}"
+        silence = self._clock.uptime() - self._last_event_at
+        is_silent = self._waits_for != _WAITING and silence >= LONG_SILENCE
+        more = f", nothing new for {int(silence.total_seconds())} s" if is_silent else ""
+        return f"{self._waits_for}{more}"
 
     @property
     def turn_tokens(self) -> int:
         """That the model wrote in this turn: as billed for ended rounds, estimated for this one."""
         return self._turn_tokens + self._streamed_chars // _CHARS_A_TOKEN
 
-    def show_command(self, command: str, output: ToolOutput) -> None:
-        """What a command printed that the person ran."""
-        use = ToolUse(ToolUseId(""), "shell", EMPTY_OBJECT)
-        self._show_ended(ToolEnded(use=use, output=output, took=timedelta(), said=command))
+    def take_up(self, past: PastUsage, limit_tokens: int) -> None:
+        """What is known of a session that goes on, instead of what was known of another one."""
+        self.caches, self.acts = dict(past.caches), deque(past.acts, maxlen=MAX_ACTS)
+        self.bill_after_cut, self._is_after_cut = past.bill_after_cut, False
+        self.past = past
+        tokens = past.context_tokens
+        limit = limit_tokens if tokens else 0
+        self.status = replace(self.status, context_tokens=tokens, limit_tokens=limit, news="")
+
+    def begin_command(self, command: str) -> None:
+        """A command runs that the person typed."""
+        title = self._title(_TYPED_USE, command)
+        self._command = _Running(title=title, tool="shell", since=self._clock.uptime())
+        self._surface.refresh()
+
+    def watch_command(self, printed: str) -> None:
+        if self._command is not None:
+            self._command.take(printed)
+            self._surface.refresh()
+
+    def end_command(self, output: ToolOutput | None) -> None:
+        """It is over, or was interrupted."""
+        command, self._command = self._command, None
+        if command is None:
+            return
+        if output is None:
+            self._show_interrupted(command)
+            return
+        took = self._clock.uptime() - command.since
+        self._running[_TYPED_USE.id] = command
+        self._show_ended(ToolEnded(use=_TYPED_USE, output=output, took=took, said=""))
 
     def watch(self, seen: TurnEvent) -> None:
         match seen:
@@ -222,7 +274,8 @@ class TurnView:
     def begin(self, typed: str) -> None:
         """A turn begins with what was typed."""
         self.echo(typed)
-        self._turn_tokens, self._streamed_chars = 0, 0
+        self._prompt = " ".join(typed.split())[:_PROMPT_CHARS]
+        self._turn_tokens, self._streamed_chars, self.retries = 0, 0, 0
         # What a layer did in the turn before is no news any more.
         self.status = replace(self.status, is_working=True, news="")
         self._surface.refresh()
@@ -232,20 +285,14 @@ class TurnView:
         self._is_after_tool = False
         if self.is_echoed:
             return
-        renderer = self._surface.renderer()
-        first, *more = typed.split("\n")
-        if len(more) > MAX_ECHOED_LINES:
-            more = [*more[:MAX_ECHOED_LINES], f"… {len(more) - MAX_ECHOED_LINES} more lines"]
-        lines = [
-            renderer.line(f"› {first}", "strong", hang=2),
-            *(renderer.line(line, "strong", indent=2) for line in more),
-        ]
-        self._surface.put("\n" + "\n".join(lines))
+        self._surface.put(f"\n{self._surface.renderer().prompt(typed)}")
 
     def end(self) -> None:
         """The turn is over, however it ended."""
-        self._retry = None
+        self._retry, self._waits_for = None, _WAITING
         self._end_text()
+        for running in self._running.values():
+            self._show_interrupted(running)
         self._running.clear()
         self.status = replace(self.status, is_working=False)
         self._surface.refresh()
@@ -256,7 +303,7 @@ class TurnView:
         growing = self._stream.growing(renderer.columns)
         if growing is not None:
             parts.append(_spaced(renderer, growing))
-        for running in self._running.values():
+        for running in (*self._running.values(), *([self._command] if self._command else [])):
             took = self._clock.uptime() - running.since
             seconds = f"  {int(took.total_seconds())} s" if took >= SLOW_TOOL_TIME else ""
             parts.append(renderer.line(f"○ {running.title}{seconds}", "accent", hang=2))
@@ -271,14 +318,20 @@ class TurnView:
             return False
         fold, renderer = self.folds[-back], self._surface.renderer()
         text = "\n".join(part for part in (fold.text, fold.read_more() if fold.read_more else "") if part)
-        self._surface.put(f"{renderer.line(fold.title, 'accent')}\n{renderer.line(text, 'faint', indent=2)}")
+        shown = renderer.diff(text) if fold.is_diff else renderer.line(text, "faint", indent=2)
+        self._surface.put(f"{renderer.line(fold.title, 'accent')}\n{shown}")
         return True
+
+    def fold(self, title: str, text: str, *, is_diff: bool = False) -> None:
+        """Keep what is not shown whole, so that it can be unfolded."""
+        self.folds.append(FoldedOutput(title, text, is_diff=is_diff))
 
     def _begin_tool(self, seen: ToolStarted) -> _Running:
         title = self._title(seen.use, seen.said)
         return _Running(title=title, tool=seen.use.name, since=self._clock.uptime())
 
     def _stream_in(self, delta: Delta) -> None:
+        self._last_event_at, self.retries = self._clock.uptime(), 0
         if isinstance(delta, TextDelta | ThinkingDelta):
             self._streamed_chars += len(delta.text)
         if isinstance(delta, TextDelta):
@@ -311,28 +364,46 @@ class TurnView:
         running = self._running.pop(seen.use.id, None)
         title = running.title if running else self._title(seen.use, seen.said)
         renderer, output = self._surface.renderer(), seen.output
-        lines = _lines(output.content) if not output.diff else []
+        lines = list_output_lines(output.content) if not output.diff else []
         most = OUTPUT_PREVIEW_LINES
         if not output.is_error:
             most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
         most = len(lines) if self.is_verbose else most
         parts = [
             renderer.line(
-                _head(title, seen, len(lines), most), "error" if output.is_error else "good", hang=2
+                render_tool_head(title, seen, len(lines), most),
+                "error" if output.is_error else "good",
+                hang=2,
             )
         ]
         if output.diff and self.asked_diffs.pop(seen.use.id, "") != output.diff:
-            parts.append(renderer.diff(output.diff, SHOWN_DIFF_LINES))
+            parts.append(self._render_diff(title, output.diff, renderer))
         parts += [renderer.line(line, "faint", indent=2) for line in self._fold(title, lines, most)]
         # Tools in a row stand close together.
         self._surface.put(("" if self._is_after_tool else "\n") + "\n".join(parts))
         self._is_after_tool = len(parts) == 1
 
+    def _render_diff(self, title: str, diff: str, renderer: TextRenderer) -> str:
+        if self.is_verbose:
+            return renderer.diff(diff)
+        if diff.count("\n") > SHOWN_DIFF_LINES:
+            self.fold(title, diff, is_diff=True)
+        return renderer.diff(diff, SHOWN_DIFF_LINES, self._unfolding)
+
+    def _show_interrupted(self, running: _Running) -> None:
+        """A call that has no result, with what it had printed last."""
+        renderer = self._surface.renderer()
+        took = self._clock.uptime() - running.since
+        remark = f"  ({took.total_seconds():.1f} s)" if took >= SLOW_TOOL_TIME else ""
+        parts = [renderer.line(f"✗ {running.title}  interrupted{remark}", "warning", hang=2)]
+        parts += [renderer.line(line, "faint", indent=2) for line in running.tail()]
+        self._surface.put("\n" + "\n".join(parts))
+
     def _fold(self, title: str, lines: list[str], most: int) -> list[str]:
         """Head and tail of an output that is too long; the whole can be unfolded."""
         if len(lines) <= most:
             return lines
-        self.folds.append(FoldedOutput(title, "\n".join(lines)))
+        self.fold(title, "\n".join(lines))
         if not most:
             return []
         tail = TAIL_PREVIEW_LINES if most > TAIL_PREVIEW_LINES else 0
@@ -345,66 +416,76 @@ class TurnView:
 
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
-        self._waits_for, self._retry = _WAITING, None
+        self._waits_for, self._retry, self.retries = _WAITING, None, 0
+        past, self.past = self.past, NO_PAST_USAGE
+        missed = find_past_miss(past, self.model, seen.reply.usage, seen.started or self._clock.now())
+        if missed is not None and not self._is_after_cut:
+            self._show_act(LayerActed(missed))
         if self._is_after_cut:
-            self.written_after_cut, self._is_after_cut = seen.reply.usage.written, False
+            self.bill_after_cut, self._is_after_cut = read_cut_bill(seen.reply.usage, self.model), False
         self._turn_tokens, self._streamed_chars = self._turn_tokens + seen.reply.usage.output, 0
-        self.cache = read_cache_state(seen.reply.usage, self._clock.now()) or self.cache
+        usage, started = seen.reply.usage, seen.started or self._clock.now()
+        state = read_cache_state(usage, started, self.cache, dialect=seen.reply.dialect)
+        if state is not None:
+            self.caches[self.model] = state
+        else:
+            self.caches.pop(self.model, None)
         self.status = replace(self.status, context_tokens=seen.context_tokens, limit_tokens=seen.limit_tokens)
 
+    def _has_failed(self, event: Event) -> bool:
+        """Whether a server fails again, as it did before."""
+        return isinstance(event, McpFailed) and any(
+            isinstance(act.event, McpFailed)
+            and (act.event.server, act.event.reason) == (event.server, event.reason)
+            for act in self.acts
+        )
+
     def _show_act(self, seen: LayerActed) -> None:
-        self.acts.append(LayerAct(self._clock.now(), seen.event))
+        is_repeated = self._has_failed(seen.event)
+        self.acts.append(LayerAct(self._clock.now(), seen.event, self._prompt, self.model))
         if isinstance(seen.event, CutRegistered):
-            self.written_after_cut, self._is_after_cut = 0, True
+            self.bill_after_cut, self._is_after_cut = None, True
         if isinstance(seen.event, ToolDenied) and seen.event.who == MAIN_AGENT:
             return  # the call itself says so when it ends
+        if is_repeated:
+            return  # a server is tried again many times, and /mcp has its state
+        if isinstance(seen.event, AgentStarted) or (
+            isinstance(seen.event, AgentEnded | ForkEnded) and seen.event.outcome == "answered"
+        ):
+            return  # a call, a message or what came of it says so; /layers has all
         if isinstance(seen.event, RetryScheduled):
-            wait = timedelta(seconds=seen.event.seconds)
-            self._retry = _Retry(seen.event, self._clock.uptime() + wait)
-            if seen.event.retry > 1:
-                told = render_event_text(seen.event)
-                self.status = replace(self.status, news=told.text if told else "")
-                return  # the status line counts; one line for all attempts is enough
-        told = render_event_text(seen.event)
-        if told is None:
+            self._show_retry(seen.event)
             return
-        text = f"layer {told.layer}: {told.text}" if told.layer else told.text
+        shown = render_event_text(seen.event)
+        if shown is None:
+            return
+        text = f"layer {shown.layer}: {shown.text}" if shown.layer else shown.text
         if isinstance(seen.event, _COMPACTION_STEPS):
-            self._steps.append(told.text)
+            self._steps.append(shown.text)
             return  # the line of the compaction unfolds to them
         if isinstance(seen.event, HistoryCompacted):
+            self.status = replace(self.status, context_tokens=seen.event.tokens_after)
+            cut, self.caches = self.cache, {}
+            if cut is not None:
+                self.caches[self.model] = replace(cut, tokens=seen.event.tokens_after, is_cut=True)
             self.folds.append(FoldedOutput(text, "\n".join(self._steps), self.read_summary))
             self._steps.clear()
             text += f"  ({self._unfolding})" if self._unfolding else ""
         self.status = replace(self.status, news=text)
-        self.say(f"· {text}", "warning" if told.is_warning else "faint")
-        if isinstance(seen.event, RetryScheduled) and (remedy := find_retry_remedy(seen.event)):
-            self.say(remedy, "warning")
+        self.say(f"· {text}", "warning" if shown.is_warning else "faint")
 
-
-def _head(title: str, seen: ToolEnded, lines: int, most: int) -> str:
-    """One line for a call that is over: how it ended is said in words too, for a screen without colour."""
-    is_error = seen.output.is_error
-    remarks = [("denied" if seen.is_denied else "failed")] if is_error else []
-    remarks += [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW_TOOL_TIME else []
-    remarks += [_count(lines, "line")] if lines and not most else []
-    return "  ".join([f"{'✗' if is_error else '●'} {title}", *remarks])
+    def _show_retry(self, event: RetryScheduled) -> None:
+        """One line for all attempts: the line of the turn counts them."""
+        self._retry = _Retry(event, self._clock.uptime() + timedelta(seconds=event.seconds))
+        self.retries = event.retry
+        shown = render_event_text(event)
+        if event.retry == 1 and shown is not None:
+            self.say(f"· {shown.text}", "warning")
+            if remedy := find_retry_remedy(event):
+                self.say(remedy, "warning")
 
 
 def _spaced(renderer: TextRenderer, block: MarkdownBlock) -> str:
     """An empty line before each block, but not between the parts of one."""
     painted = renderer.markdown(block)
     return f"\n{painted}" if block.is_first else painted
-
-
-def _lines(content: str | tuple[Block, ...]) -> list[str]:
-    if not isinstance(content, str):
-        content = "\n".join(
-            block.text if isinstance(block, Text) else f"[{type(block).__name__.lower()}]"
-            for block in content
-        )
-    return content.rstrip().split("\n") if content.strip() else []
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

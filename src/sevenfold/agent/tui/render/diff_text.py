@@ -41,7 +41,7 @@ def number_diff_lines(diff: str) -> list[DiffLine]:
     return found
 
 
-DiffGround: TypeAlias = Literal["none", "dark", "light"]
+DiffBackground: TypeAlias = Literal["none", "dark", "light"]
 """What lines have behind them: nothing where there are only the sixteen colours, which could hide text."""
 
 
@@ -50,15 +50,15 @@ def find_diff_name(diff: str) -> str:
     return next((line[4:] for line in diff.splitlines() if line.startswith("+++ ")), "")
 
 
-def paint_diff_lines(lines: Sequence[DiffLine], name: str, ground: DiffGround) -> list[Text]:
+def paint_diff_lines(lines: Sequence[DiffLine], name: str, background: DiffBackground) -> list[Text]:
     """Each line with its sign, in green or red. Where lines can have a background, code that came or went
     has the colours of its language, and words that changed are marked."""
     from rich.syntax import Syntax
     from rich.text import Text
 
-    if ground == "none":
+    if background == "none":
         return [Text(line.text, _diff_style(line.text)) for line in lines]
-    look = _LOOKS[ground]
+    look = _LOOKS[background]
     code = "\n".join(line.text[1:] for line in lines)
     lexer = Syntax.guess_lexer(name, code) if name else "text"
     bodies = list(Syntax("", lexer, theme=look.theme).highlight(code).split("\n", allow_blank=True))
@@ -66,20 +66,20 @@ def paint_diff_lines(lines: Sequence[DiffLine], name: str, ground: DiffGround) -
     bodies = [*bodies, *(Text() for _ in lines[len(bodies) :])]
     found: list[Text] = []
     for line, body, spans in zip(lines, bodies, mark_changed_words(lines), strict=False):
-        shown, tints = Text(line.text, _diff_style(line.text)), look.tints.get(line.text[:1])
-        if tints is not None:
+        shown, colors = Text(line.text, _diff_style(line.text)), look.colors.get(line.text[:1])
+        if colors is not None:
             shown.style = look.text
             for span in body.spans:
                 shown.stylize(span.style, span.start + 1, span.end + 1)
-            shown.stylize(tints.line)
+            shown.stylize(colors.line)
             for start, end in spans:
-                shown.stylize(tints.word, start + 1, end + 1)
+                shown.stylize(colors.word, start + 1, end + 1)
         found.append(shown)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Tints:
+class _DiffColors:
     line: str
     word: str
 
@@ -90,19 +90,22 @@ class _Look:
 
     text: str
     theme: str
-    tints: Mapping[str, _Tints]
+    colors: Mapping[str, _DiffColors]
 
 
 _LOOKS = {
     "dark": _Look(
         "color(231)",
         "monokai",
-        {"+": _Tints("on color(22)", "on color(28)"), "-": _Tints("on color(52)", "on color(88)")},
+        {"+": _DiffColors("on color(22)", "on color(28)"), "-": _DiffColors("on color(52)", "on color(88)")},
     ),
     "light": _Look(
         "color(16)",
         "default",
-        {"+": _Tints("on color(194)", "on color(157)"), "-": _Tints("on color(224)", "on color(217)")},
+        {
+            "+": _DiffColors("on color(194)", "on color(157)"),
+            "-": _DiffColors("on color(224)", "on color(217)"),
+        },
     ),
 }
 _MOST_CHANGED = 0.6

@@ -36,6 +36,8 @@ class StatusLine:
     is_working: bool = False
     cache: str = ""
     """How long the provider's cache stays warm, and what it costs to let it go cold."""
+    has_unbilled: bool = False
+    """Requests were interrupted before a bill came: what was spent is more."""
     saved_usd: float | None = None
     """Against the same conversation without cache and layers."""
 
@@ -46,6 +48,9 @@ def render_status_line(status: StatusLine, columns: int) -> str:
     parts = _parts(status, is_full=True)
     if len(_GAP.join(parts)) > columns:
         parts = _parts(status, is_full=False)
+    short = [part.removesuffix(" context").removeprefix("cache ") for part in parts]
+    if len(_GAP.join(parts)) > columns >= len(_GAP.join(short)):
+        parts = short
     while parts and len(_GAP.join(parts)) > columns:
         parts.pop()
     line = _GAP.join(parts)
@@ -83,7 +88,8 @@ class BusyLine:
     """It runs a command that can go to the background."""
 
     def render(self, renderer: TextRenderer) -> str:
-        """In a narrow terminal the tokens go first, then the hint, and then the end of what it does."""
+        """In a narrow terminal the tokens go first, and then the end of what it does. How to end it is always
+        said, if need be in a line of its own."""
         frames = _FRAMES if renderer.has_unicode else _PLAIN_FRAMES
         frame = frames[int(self.elapsed / FRAME_TIME) % len(frames)]
         doing = f"{frame} working {int(self.elapsed.total_seconds())} s: {self.phase}"
@@ -97,12 +103,17 @@ class BusyLine:
         ):
             if len(_GAP.join(parts)) < renderer.columns:
                 return renderer.line(_GAP.join(parts), "accent")
-        return renderer.line(renderer.cut(doing), "accent")
+        room = renderer.columns - len(_GAP + _INTERRUPT_HINT)
+        if room >= _LEAST_DOING:
+            return renderer.line(_GAP.join([renderer.cut(doing, room), _INTERRUPT_HINT]), "accent")
+        return renderer.line(f"{renderer.cut(doing)}\n{_GAP}{_INTERRUPT_HINT}", "accent")
 
 
 FRAME_TIME = timedelta(seconds=0.5)
 """Twice a second looks alive, and costs few bytes even over a slow line."""
 _FRAMES, _PLAIN_FRAMES = "⠋⠙⠸⠴⠦⠇", "|/-\\"
+_LEAST_DOING = 36
+"""Columns that say what a turn waits for, and for how long."""
 _INTERRUPT_HINT = "Esc interrupts"
 _BACKGROUND_HINT = "Ctrl-B: background"
 
@@ -116,4 +127,4 @@ def _context(status: StatusLine) -> str:
 def _cost(status: StatusLine) -> str:
     if status.spent_usd is None:
         return "unpriced"
-    return f"${status.spent_usd:.2f}"
+    return f"${status.spent_usd:.2f}{'+' if status.has_unbilled else ''}"

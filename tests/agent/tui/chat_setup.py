@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.chat import Chat
-from sevenfold.agent.tui.custom_commands import CustomCommand
+from sevenfold.agent.tui.custom_commands import CommandHelps, CustomCommand
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
-from sevenfold.agent.tui.session_list import SessionCard
+from sevenfold.agent.tui.session_list import NO_PAST_USAGE, PastUsage, SessionCard
 from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing
-from sevenfold.session.cache.monitor import SpendSummary
 
 
 class Keys:
@@ -100,7 +99,7 @@ class Keys:
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
+class ChatSetup:
     """A chat that runs, and its keyboard."""
 
     agent: Agent
@@ -109,8 +108,8 @@ class Desk:
     others: list[Agent] = field(default_factory=list[Agent])
     """Handed out one by one when another session is opened."""
     sessions: list[SessionCard] = field(default_factory=list[SessionCard])
-    earlier: tuple[SpendSummary, ...] = ()
-    """What the session was billed before."""
+    past: PastUsage = NO_PAST_USAGE
+    """What the session was billed before, and left behind."""
     asked_memory: list[str] = field(default_factory=list[str])
     custom_commands: Sequence[CustomCommand] = ()
     is_written: bool = True
@@ -122,10 +121,11 @@ class Desk:
         house = ChatServices(
             open_agent=self._open,
             sessions=lambda: self.sessions,
-            earlier_spend=lambda _: self.earlier,
+            past_usage=lambda _: self.past,
             describe_context=self._describe,
             memories=self._ask_memory,
             custom_commands=lambda: self.custom_commands,
+            command_helps=CommandHelps(lambda: self.custom_commands, self.clock).list_helps,
         )
         self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
 

@@ -1,0 +1,33 @@
+"""What a tool call that is over leaves on the screen: its line, and the lines that it printed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sevenfold.agent.loop.turn import ToolEnded
+from sevenfold.core.messages import Block, Text
+
+SLOW_TOOL_TIME = timedelta(seconds=1)
+"""From which on it is said how long a tool took."""
+
+
+def render_tool_head(title: str, seen: ToolEnded, lines: int, most: int) -> str:
+    """One line for a call that is over: how it ended is said in words too, for a screen without colour."""
+    is_error = seen.output.is_error
+    remarks = [("denied" if seen.is_denied else "failed")] if is_error else []
+    remarks += [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW_TOOL_TIME else []
+    remarks += [_count(lines, "line")] if lines and not most else []
+    return "  ".join([f"{'✗' if is_error else '●'} {title}", *remarks])
+
+
+def list_output_lines(content: str | tuple[Block, ...]) -> list[str]:
+    if not isinstance(content, str):
+        content = "\n".join(
+            block.text if isinstance(block, Text) else f"[{type(block).__name__.lower()}]"
+            for block in content
+        )
+    return content.rstrip().split("\n") if content.strip() else []
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
