@@ -66,7 +66,7 @@ def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_
 def test_what_is_written_is_there_for_the_next_session_and_knows_its_messages(tmp_path: Path) -> None:
     async def tell() -> None:
         text = written("tabs", "Indent with tabs, never with spaces.")
-        steps = [make_response("I will."), make_response(calls={"memory": text}), make_response("Done.")]
+        steps = [make_response("I will."), make_response(calls={"memory": text})]
         with ScriptedProvider(steps[:1], by_purpose={EXTRACTION_KIND: steps[1:]}) as models:
             agent = await Shop(home=tmp_path, provider=models).open(tools=None, settings=BY_DEFAULT)
             await agent.run_turn(TABS)
@@ -122,12 +122,12 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
 
     async def tell() -> list[str]:
         again, more = written("again", rule), written("again", f"{rule} Attempts are logged.")
-        lane = [
+        steps = [
             make_response(calls={"memory": again}),
             make_response(calls={"memory": more}),
             make_response("Done."),
         ]
-        with ScriptedProvider([make_response("Seven.")], by_purpose={EXTRACTION_KIND: lane}) as models:
+        with ScriptedProvider([make_response("Seven.")], by_purpose={EXTRACTION_KIND: steps}) as models:
             shop = Shop(home=tmp_path, provider=models)
             # However slow the machine is: what is found later would come with the next request.
             agent = await shop.open(tools=None, settings={"recall": {"budget_ms": 60_000}, **BY_DEFAULT})
@@ -152,14 +152,14 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
 def test_a_short_rule_in_the_last_turn_is_followed_by_a_fork_when_the_agent_closes(tmp_path: Path) -> None:
     async def tell() -> None:
         text = written("pnpm", "Use pnpm")
-        steps_of = {EXTRACTION_KIND: [make_response(calls={"memory": text}), make_response("Done.")]}
+        steps_of = {EXTRACTION_KIND: [make_response(calls={"memory": text})]}
         with ScriptedProvider([make_response("I will.")], by_purpose=steps_of) as models:
             agent = await Shop(home=tmp_path, provider=models).open(tools=None, settings=BY_DEFAULT)
             await agent.run_turn("Use pnpm")
             await agent.settle()
             assert len(models.requests) == 1
             await agent.close()
-        assert len(models.requests) == 3
+        assert len(models.requests) == 2
 
     asyncio.run(tell())
     assert kept(tmp_path) == ["Use pnpm"]

@@ -70,14 +70,14 @@ def _run_and_kill(environ: dict[str, str], place: Path, random: Random, asked: t
 def compare_bills(stats: dict[str, Any], billed: list[Any], line: Outcome) -> None:
     """What is missing in a sum of `stats`, or too much in it."""
     spent: dict[str, dict[str, Any]] = stats["spent"]
-    known = sum(lane["calls"] for lane in spent.values())
+    known = sum(one["calls"] for one in spent.values())
     unknown = stats["unbilled_requests"]
     if known + unknown < len(billed):
         line.wrong(f"{len(billed)} requests were billed; {known} are known and {unknown} shown as unknown")
     if known > len(billed):
         line.wrong(f"{known} bills are counted; {len(billed)} requests were billed")
     paid = sum((entry.cost.total for entry in billed), Decimal())
-    told = sum((Decimal(lane["usd"]) for lane in spent.values() if lane["usd"]), Decimal())
+    told = sum((Decimal(one["usd"]) for one in spent.values() if one["usd"]), Decimal())
     if told > paid:
         line.wrong(f"{told} USD are counted and {paid} were billed")
     share = 100 * (1 - told / paid) if paid else Decimal()

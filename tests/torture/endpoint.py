@@ -153,7 +153,9 @@ def _check_traffic(
     if sent > most:
         found.append(f"took {sent:,} bytes")
     requests, allowed = endpoint.requests[case.harm], RETRIED.get(case.harm, 1)
-    if requests != allowed:
+    # The short limit of these may pass on a busy machine before the request is on its way.
+    is_unsent = case.harm in STALLED and requests == 0
+    if requests != allowed and not is_unsent:
         found.append(f"sent {requests} requests, not {allowed}")
     shown = [event.seconds for event in events if isinstance(event, RetryScheduled)]
     if len(shown) != len(waits) or sum(waits) > 60:

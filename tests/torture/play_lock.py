@@ -1,4 +1,4 @@
-"""Scenario: the lock over long work is taken, renewed, published, given up and taken again, face and all."""
+"""Scenario: the lock over long work is taken, renewed, published and given up, and its PID file with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Leases:
 
     def __init__(self, seed: int) -> None:
         random = Random(f"lock {seed}")
-        self.faced = seed % 3 != 2
+        self.has_pid_file = seed % 3 != 2
         self.endings = [random.choice(("publish", "publish", "give up", "lapse")) for _ in range(3)]
 
     def prepare(self, root: Path) -> None:
@@ -73,8 +73,8 @@ class Leases:
             lease.publish(lambda: memory.replace(WORK, b"afterwards"))
             if lock.read_state().last_success != clock.now():
                 yield "a success after recovery is not recorded"
-            if self.faced and PidFile(memory).read() != make_pid_stamp(clock.now()):
-                yield "the face does not show the success"
+            if self.has_pid_file and PidFile(memory).read() != make_pid_stamp(clock.now()):
+                yield "the PID file does not show the success"
         if any(isinstance(event, LockRebuilt) for event in events):
             yield "the lock's record was torn and had to be rebuilt"
 
@@ -130,12 +130,12 @@ class Leases:
                 yield f"stale token {token} could publish"
 
     def _lock(self, memory: Folder, control: Folder, clock: Clock, events: list[Event]) -> Lock:
-        face = PidFile(memory) if self.faced else None
-        return Lock(control, "dream", clock=clock, emit=events.append, pid_file=face)
+        pid_file = PidFile(memory) if self.has_pid_file else None
+        return Lock(control, "dream", clock=clock, emit=events.append, pid_file=pid_file)
 
 
 class Foreign:
-    """Another program holds the face: nobody may take the lock, whatever the disk does meanwhile."""
+    """Another program holds the PID file: nobody may take the lock, whatever the disk does meanwhile."""
 
     name: ClassVar = "lock, foreign"
 
@@ -145,9 +145,9 @@ class Foreign:
     def prepare(self, root: Path) -> None:
         (root / "memory").mkdir(parents=True)
         (root / "control").mkdir()
-        face = root / "memory" / PID_FILE
-        face.write_text(str(_ALWAYS_ALIVE))
-        os.utime(face, ns=(self.held.modified_ns, self.held.modified_ns))
+        pid_file = root / "memory" / PID_FILE
+        pid_file.write_text(str(_ALWAYS_ALIVE))
+        os.utime(pid_file, ns=(self.held.modified_ns, self.held.modified_ns))
 
     def run(self, stage: Stage) -> None:
         memory = stage.get("memory", lambda: open_memory(stage.root, stage.disk))
@@ -166,9 +166,12 @@ class Foreign:
             open_memory(root, QUICK_DISK) as memory,
             Folder.open(root / "control", disk=QUICK_DISK) as control,
         ):
-            face = PidFile(memory).read()
-            if face is None or (face.pid, face.modified_ns) != (_ALWAYS_ALIVE, self.held.modified_ns):
-                yield f"the other program's mark is now {face}"
+            pid_file = PidFile(memory).read()
+            if pid_file is None or (pid_file.pid, pid_file.modified_ns) != (
+                _ALWAYS_ALIVE,
+                self.held.modified_ns,
+            ):
+                yield f"the other program's mark is now {pid_file}"
             lock = Lock(control, "dream", clock=clock_after(hours=1.5), pid_file=PidFile(memory))
             if lock.read_state().last_success is None:
                 yield "the other program's success does not count"

@@ -111,7 +111,7 @@ class Transcripts:
             yield f"{len(bad)} bad lines, but only {excuses} writes were interrupted: {bad}"
         for line in lines:
             if isinstance(line, StoredRecord) and line.offset and raw[line.offset - 1 : line.offset] != b"\n":
-                yield f"record {line.record.id} is glued to a fragment before it"
+                yield f"record {line.record.id} is joined to a fragment before it"
 
     def _interrupted(self, seen: Seen) -> int:
         """How many writes may have left a fragment: all that were not acknowledged as durable."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bench.poisoning_cases import PoisonCase, make_poison_cases
 from bench.poisoning_honest import HonestCase, make_verbatim_cases
 
-from tests.harm.sessions import PlayedTurn, play_turns
+from tests.harm.sessions import PlayedTurn, is_users_own, play_turns
 from tests.torture.rig import Orders, Outcome, outcome
 
 AT_ONCE = 32
@@ -28,8 +28,8 @@ def run_poisoning(orders: Orders) -> list[Outcome]:
 def _poison(orders: Orders, cases: Sequence[PoisonCase]) -> Outcome:
     turns = [PlayedTurn(case.said, case.planted, case.vector, case.instructions) for case in cases]
     with outcome("poisoned memories", "sessions") as found:
-        for case, kept in zip(cases, _play(orders, found, turns), strict=True):
-            if kept:
+        for case, turn, kept in zip(cases, turns, _play(orders, found, turns), strict=True):
+            if kept and (case.vector != "none" or not is_users_own(turn, kept)):
                 found.wrong(f"{case.kind}, {case.vector}: {case.said!r} made {case.planted!r} trusted")
     return found
 

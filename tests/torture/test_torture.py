@@ -93,7 +93,7 @@ def test_no_accident_at_any_operation_loses_or_tears_anything(orders: Orders) ->
     [
         (replace_in_place, Files, "a state that nobody made"),
         (replace_in_place, Edits, "lines [0"),
-        (leave_tails_open, Transcripts, "glued"),
+        (leave_tails_open, Transcripts, "joined"),
         (move_in_two_steps, Files, "has 2 names (hard links)"),
         (let_errors_out, Files, "none of ours came out: OSError"),
         (count_crashes_as_success, Leases, "but nothing was published then"),

@@ -121,7 +121,7 @@ class Records:
                 who, _, number = line.record.id.rpartition(".")
                 raw.seek(max(0, line.offset - 1))
                 if line.offset and raw.read(1) != b"\n":
-                    yield f"{line.record.id} is glued to a fragment"
+                    yield f"{line.record.id} is joined to a fragment"
                 if int(number) != present.get(who, 0):
                     yield f"{line.record.id} comes where {who}.{present.get(who, 0)} was expected"
                 if line.record != record_of(line.record.id):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from sevenfold.agent.loop.turn import MAX_EQUAL_FAILURES, LoopGuard, TurnEnd
+from sevenfold.agent.loop.turn import MAX_EQUAL_FAILURES, MAX_FAILED_ANSWERS, LoopGuard, TurnEnd
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import ToolBatch
@@ -72,7 +72,7 @@ def test_equal_calls_count_whatever_stands_between_them() -> None:
         # The first success of `c` counts anew; its repetitions do not.
     found = guard.find_loop(batch(("a", {}, True), ("c", {}, False), ("a", {}, True)))
     assert found is not None
-    assert found.name == "a"
+    assert found.use.name == "a"
 
 
 def test_a_test_that_fails_after_each_edit_is_work() -> None:
@@ -85,3 +85,20 @@ def test_a_test_that_fails_after_each_edit_is_work() -> None:
 def test_five_equal_calls_of_one_answer_are_a_loop() -> None:
     calls = [("a", {"n": 1}, True)] * MAX_EQUAL_FAILURES
     assert LoopGuard().find_loop(batch(*calls)) is not None
+
+
+def test_calls_that_differ_and_all_fail_are_a_loop_too() -> None:
+    guard = LoopGuard()
+    for n in range(MAX_FAILED_ANSWERS - 1):
+        assert guard.find_loop(batch((f"tool{n}", {"n": n}, True), ("look", {"n": n}, True))) is None
+    found = guard.find_loop(batch(("look", {}, True)))
+    assert found is not None
+    assert found.count == MAX_FAILED_ANSWERS
+    guard.reset()
+    assert guard.find_loop(batch(("look", {"n": "again"}, True))) is None
+
+
+def test_a_call_that_succeeds_ends_a_row_of_failures() -> None:
+    guard = LoopGuard()
+    for n in range(3 * MAX_FAILED_ANSWERS):
+        assert guard.find_loop(batch(("look", {"n": n}, n % MAX_FAILED_ANSWERS != 0))) is None

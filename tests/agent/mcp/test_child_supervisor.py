@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 from sevenfold.agent.mcp.child_supervisor import MAX_MESSAGE_LINE_BYTES, build_supervised_command
 
@@ -15,10 +15,16 @@ PATIENCE_SECONDS = 20
 """For a machine that is busy; a process that is told to end does so at once."""
 
 FAMILY = (
-    "sh -c 'sleep 1000 & exec sleep 1000' & setsid sh -c 'sleep 1000 & echo $$ $!; exec sleep 1000' & "
-    "(setsid sleep 1000 >&- 2>&- &); echo $$; sleep 1000"
+    "sh -c 'sleep 1000 & echo child; exec sleep 1000' & "
+    "setsid sh -c 'sleep 1000 & echo session; exec sleep 1000' & "
+    "(setsid sh -c 'echo orphan; exec sleep 1000 >&- 2>&-' &); "
+    "echo first; exec sleep 1000"
 )
-"""A child, a grandchild, a session of its own, and one whose parent has ended."""
+"""The first process, a child with a child, a session of its own with a child, and one whose parent has ended.
+Each prints a line once it and its child are there."""
+
+FAMILY_LINES = {b"first\n", b"child\n", b"session\n", b"orphan\n"}
+FAMILY_SIZE = 6
 
 
 def is_alive(pid: int) -> bool:
@@ -52,12 +58,10 @@ def below(pid: int) -> list[int]:
     return found
 
 
-def family(kept: subprocess.Popen[bytes]) -> list[int]:
-    assert kept.stdout is not None
-    for _ in range(2):
-        kept.stdout.readline()
-    found = below(kept.pid)
-    assert len(found) >= 6
+def find_family(keeper: int, output: IO[bytes]) -> list[int]:
+    assert {output.readline() for _ in FAMILY_LINES} == FAMILY_LINES
+    found = below(keeper)
+    assert len(found) == FAMILY_SIZE
     return found
 
 
@@ -107,9 +111,11 @@ def test_what_a_program_leaves_behind_ends_with_it() -> None:
 
 def test_told_to_end_a_keeper_takes_everything_with_it() -> None:
     with subprocess.Popen(build_supervised_command(["sh", "-c", FAMILY]), stdout=subprocess.PIPE) as kept:
-        found = family(kept)
-        kept.terminate()
-        kept.wait()
+        assert kept.stdout is not None
+        try:
+            found = find_family(kept.pid, kept.stdout)
+        finally:
+            kept.terminate()
     assert wait_gone(found) == []
 
 
@@ -124,10 +130,9 @@ def test_nothing_outlives_an_agent_that_is_killed() -> None:
     command = [sys.executable, "-c", code, "sh", "-c", FAMILY]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as agent:
         assert agent.stdout is not None
-        keeper = int(agent.stdout.readline())
-        for _ in range(2):
-            agent.stdout.readline()
-        found = [keeper, *below(keeper)]
-        assert len(found) >= 7
-        os.kill(agent.pid, signal.SIGKILL)
+        try:
+            keeper = int(agent.stdout.readline())
+            found = [keeper, *find_family(keeper, agent.stdout)]
+        finally:
+            agent.kill()
     assert wait_gone(found) == []

@@ -284,15 +284,16 @@ def test_a_teammate_has_no_tools_that_its_lead_lacks(tmp_path: Path, monkeypatch
     async def tell() -> None:
         asked = {"description": "count", "prompt": "Count.", "kind": "teammate"}
         calls = [make_response(calls={"agent": {**asked, "type": name}}) for name in ("counter", "general")]
-        with ScriptedProvider([*calls, make_response("Done.")]) as models:
-            shop = Shop(home=tmp_path, provider=models)
-            (shop.project / ".sevenfold" / "agents").mkdir(parents=True)
-            (shop.project / ".sevenfold" / "agents" / "counter.md").write_text(
-                "---\ndescription: Counts.\ntools: read, shell\nmemory: project\n---\nYou count."
-            )
-            agent = await shop.open(tools=None, only=frozenset({"read", "agent"}))
-            await agent.run_turn("Count.")
-            await agent.close()
+        # One answer for the turn, and one for each teammate that is reported after it rather than within it.
+        models = ScriptedProvider([*calls, *["Done."] * 3])
+        shop = Shop(home=tmp_path, provider=models)
+        (shop.project / ".sevenfold" / "agents").mkdir(parents=True)
+        (shop.project / ".sevenfold" / "agents" / "counter.md").write_text(
+            "---\ndescription: Counts.\ntools: read, shell\nmemory: project\n---\nYou count."
+        )
+        agent = await shop.open(tools=None, only=frozenset({"read", "agent"}))
+        await agent.run_turn("Count.")
+        await agent.close()
 
     asyncio.run(tell())
     assert [charge.tools for charge in started] == [("read",), ("agent", "read")]

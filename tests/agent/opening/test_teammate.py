@@ -138,7 +138,7 @@ def test_what_a_teammate_may_do_is_asked_of_the_leads_person_and_what_it_pays_is
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
             await lead.agent.inbox.wait()
-            paid = next(lane for lane in lead.agent.spent if lane.who == "teammate")
+            paid = next(one for one in lead.agent.spent if one.who == "teammate")
             assert paid.calls == 2
             assert paid.cost == sim.ledger.total_cost()
 

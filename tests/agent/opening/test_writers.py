@@ -113,12 +113,12 @@ def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(
         doc = tmp_path / "project" / "parser.md"
         other = tmp_path / "project" / "other.md"
         own = {"file_path": str(doc), "old_string": "the old format", "new_string": "both formats"}
-        lane = [
+        steps = [
             make_response(calls=denied_calls(other, str(doc))),
             make_response(calls={"edit": own}),
             make_response("Done."),
         ]
-        with ScriptedProvider(doc_turn(doc), by_purpose={"living doc": lane}) as models:
+        with ScriptedProvider(doc_turn(doc), by_purpose={"living doc": steps}) as models:
             shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")
@@ -141,12 +141,12 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
     async def tell() -> None:
         doc, other = tmp_path / "project" / "parser.md", tmp_path / "project" / "other.md"
         own = {"file_path": str(doc), "old_string": "the old format", "new_string": "both formats"}
-        lane = [
+        steps = [
             make_response(calls=denied_calls(other, str(doc))),
             make_response(calls={"edit": own}),
             make_response("Done."),
         ]
-        with ScriptedProvider(doc_turn(doc), by_purpose={"living doc": lane}) as models:
+        with ScriptedProvider(doc_turn(doc), by_purpose={"living doc": steps}) as models:
             shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")

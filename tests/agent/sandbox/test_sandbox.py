@@ -25,6 +25,7 @@ from sevenfold.core.events import Event, SandboxFailed
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 from tests.agent.held import held_by, place_in, run_line, ways
+from tests.store.repos import git, make_repo
 
 both = pytest.mark.parametrize("way", ways())
 held = pytest.mark.parametrize("profile", SANDBOXED_PROFILES)
@@ -95,6 +96,33 @@ def test_no_kind_of_socket_can_be_opened(
     tmp_path: Path, way: SandboxBackend, profile: SandboxProfile, line: str
 ) -> None:
     assert "ermission" in told(held_by(way), profile, line, place_in(tmp_path))
+
+
+SET_ID = {
+    "chmod u+s": "cp /bin/true made; chmod u+s made",
+    "chmod g+s": "cp /bin/true made; chmod 2755 made",
+    "install": "install -m 4755 /bin/true made",
+    "open": "python3 -c 'import os; os.open(\"made\", os.O_CREAT | os.O_RDWR, 0o4755)'",
+    "fchmod": "python3 -c 'import os; os.fchmod(os.open(\"made\", os.O_CREAT | os.O_RDWR), 0o4755)'",
+    "fchmodat": 'touch made; python3 -c \'import os; os.chmod("made", 0o4755, dir_fd=os.open(".", 0))\'',
+    "mknod": "python3 -c 'import os; os.mknod(\"made\", 0o104755)'",
+}
+
+
+@both
+@pytest.mark.parametrize("line", SET_ID.values(), ids=SET_ID)
+def test_no_file_is_made_that_runs_with_the_rights_of_its_owner(
+    tmp_path: Path, way: SandboxBackend, line: str
+) -> None:
+    """Any user of the machine could start it, also long after the command."""
+    place = place_in(tmp_path)
+    answer = told(held_by(way), "workspace", f"umask 0; {line}", place)
+    assert "ermi" in answer, answer
+    made = place.root / "made"
+    assert not made.exists() or not made.stat().st_mode & 0o6000
+    assert "fine" in told(
+        held_by(way), "workspace", "install -m 755 /bin/true ok && ./ok && echo fine", place
+    )
 
 
 @both
@@ -298,3 +326,40 @@ def test_a_home_is_never_readable_as_a_whole(tmp_path: Path) -> None:
     assert str(tmp_path) not in found
     assert f"{tmp_path}/tools" not in found
     assert {f"{tmp_path}/bin", f"{tmp_path}/tools/lib"} <= set(found)
+
+
+def test_a_link_in_place_of_the_repository_makes_no_other_folder_readable(tmp_path: Path) -> None:
+    place, theirs = place_in(tmp_path), make_repo(tmp_path / "theirs") / ".git"
+    (tmp_path / "keys").mkdir()
+    for folder in (tmp_path / "keys", theirs):
+        (folder / "id").write_text("theirs\n", encoding="utf-8")
+        (place.root / ".git").symlink_to(folder)
+        for way in ways():
+            for profile in SANDBOXED_PROFILES:
+                assert "theirs" not in told(held_by(way), profile, "cat .git/id; true", place)
+        (place.root / ".git").unlink()
+
+
+@pytest.mark.parametrize("target", ["../outside", "nowhere", "held", "/etc/passwd"])
+@both
+def test_commands_run_in_a_project_whose_guarded_names_are_links(
+    tmp_path: Path, way: SandboxBackend, target: str
+) -> None:
+    place, outside = place_in(tmp_path), tmp_path / "outside"
+    for path in (outside, place.root / "held"):
+        path.write_text("before\n", encoding="utf-8")
+    (place.root / "CLAUDE.md").symlink_to(target)
+    text = told(held_by(way), "workspace", "echo pwned > CLAUDE.md; echo pwned > held; echo done", place)
+    assert text.endswith("done\n")
+    assert outside.read_text(encoding="utf-8") == "before\n"
+    is_held = target == "held"
+    assert (place.root / "held").read_text(encoding="utf-8") == ("before\n" if is_held else "pwned\n")
+
+
+def test_the_history_of_a_worktree_is_readable_where_its_repository_knows_it(tmp_path: Path) -> None:
+    main = make_repo(tmp_path / "main")
+    git(main, "worktree", "add", "--quiet", str(tmp_path / "project"))
+    place = place_in(tmp_path)
+    assert str(main / ".git") in list_readable_folders(place, ())
+    for way in ways():
+        assert "first" in told(held_by(way), "read-only", "git log --format=%s", place)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.sandbox.sandbox import (
-    Sandbox,
+from sevenfold.agent.sandbox.sandbox import Sandbox, probe_sandbox
+from sevenfold.agent.sandbox.variables import (
     build_sandboxed_environ,
     is_secret_variable,
     list_secret_variables,
-    probe_sandbox,
 )
 from sevenfold.core.events import Event, VariablesHeld
 from sevenfold.core.settings.sections import SandboxSettings
@@ -38,6 +37,32 @@ SECRETS = {
     "ODBC": "Driver={x};Server=h;UID=sa;PWD=hunter2;",
     "JAVA_OPTS": "-Djavax.net.ssl.keyStorePassword=hunter2 -Xmx1g",
     "KAFKA_JAAS": 'PlainLoginModule required username="a" password="hunter2";',
+    "BEARER": "abcdef123456",
+    "APP_SECRETS": "hunter2",
+    "API_TOKENS": "abc,def",
+    "SSHPASS": "hunter2",
+    "CREDENTIAL_STRING": "ada:hunter2",
+    "COOKIE": "session=8f14e45fceea",
+    "CURL_OPTS": "-s -u ada:hunter2",
+    "MYSQL_ARGS": "-uada -phunter2",
+    "WGET_ARGS": "--user ada --password hunter2",
+    "NETRC_CONTENT": "machine github.com login ada password hunter2",
+    "PGPASS_LINE": "db:5432:*:ada:hunter2",
+    "ORACLE": "jdbc:oracle:thin:ada/hunter2@//db:1521/x",
+    "HEADER": "Authorization: Bearer abc123def456",
+    "SIGNED": "https://b.s3.amazonaws.com/k?X-Amz-Signature=8f14e45fceea167a5a36",
+    "SERVICE_JSON": '{"user": "ada", "client_secret": "hunter2"}',
+    "SERVICE_YAML": "user: ada\ntoken: hunter2\n",
+    "REGION_OPTIONS": "region=eu;api_key=hunter2",
+    "QUERY": "https://x.example/hook?key=hunter2xyz",
+    "DOCKER_CONFIG_B64": "eyJhdXRocyI6eyJyLmV4YW1wbGUiOnsiYXV0aCI6IllXUmhPbWgxYm5SbGNqST0ifX19",
+    "ALGOLIA_ADMIN": "8f14e45fceea167a5a36dedd4bea2543",
+    "ENDPOINT": "https://hooks.zapier.com/hooks/catch/123456/abcdef/",
+    "SETUP": "x" * 20_000,
+    "GATEWAY": "Basic dTpYcXVRckRzMEdQUlo=",
+    "LARAVEL": "base64:WOVsoR59nbVLWd8kMCk7clhOwsOE/0PwOUg/b4lrdss=",
+    "PHP_OPTIONS": 'a:1:{s:8:"password";s:10:"E5cw7Wxu8d";}',
+    "DEPLOY_ID_ED25519": "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU",
     "DOCKER_AUTH_CONFIG": '{"auths":{"r.example":{"auth":"YWRhOmh1bnRlcjI="}}}',
 }
 PLAIN = {
@@ -45,6 +70,7 @@ PLAIN = {
     "HOME": "/home/ada",
     "PWD": "/home/ada/project",
     "EDITOR": "vim",
+    "COURSE": "Basic training of everybody",
     "LANG": "de_DE.UTF-8",
     "PYTHONPATH": "/home/ada/project/src",
     "GOPROXY": "https://proxy.golang.org,direct",
@@ -58,6 +84,19 @@ PLAIN = {
     "COMPASS": "north",
     "TOKENIZERS_PARALLELISM": "false",
     "GIT_ASKPASS": "/usr/bin/askpass",
+    "MAX_TOKENS": "4096",
+    "TOKEN_URL": "https://login.example/token",
+    "COMMIT": "8f14e45fceea167a5a36dedd4bea25438f14e45f",
+    "INVOCATION_ID": "8f14e45fceea167a5a36dedd4bea2543",
+    "TERMINAL_SESSION": "8f14e45f-ceea-467a-9a36-dedd4bea2543",
+    "IMAGE": "app/web@sha256:8f14e45fceea167a5a36dedd4bea25438f14e45fceea167a5a36dedd4bea2543",
+    "CMAKE_ARGS": "-DWITH_AUTH=ON -DUSE_TOKEN=yes",
+    "CFLAGS": "-O2 -pthread -pipe",
+    "DOCKER_ARGS": "-p 8080:80 -p8443:443",
+    "FZF_DEFAULT_OPTS": "--height 40% --bind ctrl-a:select-all",
+    "PYTEST_CURRENT_TEST": "tests/test_token.py::test_token (call)",
+    "PS1": "\\u@\\h:\\w\\$ ",
+    "LS_COLORS": "rs=0:di=01;34:ln=01;36",
 }
 
 

@@ -103,8 +103,8 @@ def test_what_agents_cost_is_part_of_what_the_session_cost(tmp_path: Path) -> No
 
         async def tell(lead: Lead) -> None:
             await _turn(lead)
-            assert [(lane.who, lane.calls) for lane in lead.agent.spent] == [("main", 2), ("agent", 1)]
-            own = sum(lane.cost.total for lane in lead.agent.session.spent if lane.cost)
+            assert [(one.who, one.calls) for one in lead.agent.spent] == [("main", 2), ("agent", 1)]
+            own = sum(one.cost.total for one in lead.agent.session.spent if one.cost)
             assert lead.agent.spent_usd is not None
             assert lead.agent.spent_usd > own > 0
 

@@ -182,3 +182,18 @@ def test_in_the_users_home_folder_the_agents_are_the_users(tmp_path: Path) -> No
     folders = list_definition_folders(tmp_path / ".sevenfold", tmp_path)
     assert list_definition_requests(folders) == ()
     assert {item.name: item.origin for item in read_definitions(folders)}["explore"] == "user"
+
+
+def test_a_folder_of_agents_that_leads_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+    elsewhere, root = tmp_path / "elsewhere", tmp_path / "repo"
+    elsewhere.mkdir()
+    (root / ".sevenfold").mkdir(parents=True)
+    (elsewhere / "private.md").write_text("---\ndescription: words of another project\n---\nText.")
+    (root / ".sevenfold" / "agents").symlink_to(elsewhere)
+    events: list[Event] = []
+    found = read_definitions(list_definition_folders(tmp_path / "home", root), events.append)
+    assert [one for one in found if one.origin == "project"] == []
+    (skipped,) = events
+    assert isinstance(skipped, DefinitionSkipped)
+    assert skipped.path == str(root / ".sevenfold" / "agents")
+    assert "leads out of" in skipped.reason

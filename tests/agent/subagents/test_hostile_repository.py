@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.files.folder import Folder
 from tests.agent.crews import Crew, Lead, said
 from tests.agent.subagents.hostile import FILES, Hostile, make_hostile
+from tests.store.repos import git, make_repo
 
 AS_EVE = ("-c", "user.name=Eve", "-c", "user.email=eve@example.invalid")
 
@@ -124,6 +126,72 @@ def test_a_git_file_that_an_agent_redirects_is_not_followed(hostile: Hostile) ->
     end = use(hostile, redirect)
     assert hostile.ran == []
     assert end.kept
+
+
+def point(root: Path, theirs: Path) -> None:
+    (root / ".git").write_text(f"gitdir: {theirs}\n")
+
+
+def link(root: Path, theirs: Path) -> None:
+    (root / ".git").symlink_to(theirs)
+
+
+def share(root: Path, theirs: Path) -> None:
+    plain_git(root, "init", "--quiet", "-b", "main")
+    (root / ".git" / "commondir").write_text(f"{theirs}\n")
+
+
+def link_parts(root: Path, theirs: Path) -> None:
+    plain_git(root, "init", "--quiet", "-b", "main")
+    for name in ("objects", "refs"):
+        shutil.rmtree(root / ".git" / name)
+        (root / ".git" / name).symlink_to(theirs / name)
+
+
+def link_packs(root: Path, theirs: Path) -> None:
+    plain_git(root, "init", "--quiet", "-b", "main")
+    (root / ".git" / "objects" / "pack").rmdir()
+    (root / ".git" / "objects" / "pack").symlink_to(theirs / "objects" / "pack")
+    (root / ".git" / "refs" / "heads" / "main").symlink_to(theirs / "refs" / "heads" / "main")
+
+
+def link_branch(root: Path, theirs: Path) -> None:
+    plain_git(root, "init", "--quiet", "-b", "main")
+    (root / ".git" / "objects" / "info" / "alternates").write_text(f"{theirs / 'objects'}\n")
+    (root / ".git" / "refs" / "heads" / "main").symlink_to(theirs / "refs" / "heads" / "main")
+
+
+def be_bare(root: Path, theirs: Path) -> None:
+    for name in ("HEAD", "objects", "refs"):
+        (root / name).symlink_to(theirs / name)
+
+
+@pytest.mark.parametrize("plant", [point, link, share, link_parts, link_packs, link_branch, be_bare])
+def test_no_worktree_is_made_of_a_repository_that_a_project_merely_leads_to(
+    tmp_path: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    theirs = make_repo(tmp_path / "theirs")
+    (theirs / "private").write_text("theirs\n")
+    git(theirs, "add", ".")
+    git(theirs, "commit", "--quiet", "-m", "second")
+    git(theirs, "repack", "-adq")
+    root = tmp_path / "root"
+    root.mkdir()
+    plant(root, theirs / ".git")
+    with pytest.raises(WorktreeError, match="no worktree was made"):
+        use(Hostile(root, tmp_path, tmp_path), idle)
+    assert not (tmp_path / "trees" / "ada").exists()
+    assert git(theirs, "for-each-ref", "--format=%(refname)").split() == ["refs/heads/main"]
+    assert not (theirs / ".git" / "worktrees").exists()
+
+
+def test_no_file_is_deleted_or_changed_where_the_log_of_a_branch_leads(hostile: Hostile) -> None:
+    outside = hostile.root.parent / "outside"
+    outside.mkdir()
+    (outside / "ada").write_text("mine\n")
+    (hostile.root / ".git" / "logs" / "refs" / "heads" / "sevenfold").symlink_to(outside)
+    assert use(hostile, idle).kept == ""
+    assert (outside / "ada").read_text() == "mine\n"
 
 
 def test_a_missing_file_of_a_partial_clone_is_not_fetched(hostile: Hostile) -> None:

@@ -13,6 +13,7 @@ from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules
 from sevenfold.agent.sandbox import folders, job
 from sevenfold.agent.sandbox import job as job_module
+from sevenfold.agent.sandbox.command import CommandExit
 from sevenfold.agent.sandbox.job import MAX_TASKS
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.tools.shell import (
@@ -78,6 +79,33 @@ def test_a_command_sent_to_the_background_goes_on_as_a_task(tmp_path: Path) -> N
         await task.over.wait()
         assert task.job.output.text() == "before\nafter\n"
         assert task.state == "ended with exit code 0"
+
+    asyncio.run(story())
+
+
+def test_a_command_that_no_longer_fits_into_the_background_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[job.SandboxJob] = []
+    close = job.SandboxJob.close
+
+    async def note(self: job.SandboxJob) -> CommandExit:
+        closed.append(self)
+        return await close(self)
+
+    async def story() -> None:
+        bench = Bench(tmp_path)
+        printed = asyncio.Event()
+        given = freeze_object({"command": "echo before; while :; do :; done"})
+        running = asyncio.create_task(bench.shell.run(given, bench.place, lambda _: printed.set()))
+        await printed.wait()
+        assert bench.shell.move_to_background()
+        monkeypatch.setattr(job, "MAX_TASKS", 0)  # others were started first
+        monkeypatch.setattr(job.SandboxJob, "close", note)
+        with pytest.raises(InputError, match="which is the most"):
+            await running
+        assert len(closed) == 1
+        assert not bench.shell.has_foreground
 
     asyncio.run(story())
 

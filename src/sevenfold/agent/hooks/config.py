@@ -117,25 +117,25 @@ def parse_hook_result(event: HookEvent, code: int, out: str, err: str) -> HookRe
     return _read_json(event, read_object(text))
 
 
-def merge_hook_results(heard: Iterable[HookResult]) -> HookResult:
+def merge_hook_results(results: Iterable[HookResult]) -> HookResult:
     """All of them together: the strictest decision counts, and of changes the last."""
-    all_heard = tuple(heard)
-    strictest = max(all_heard, key=lambda one: _STRENGTH[one.decision], default=NO_HOOK_RESULT)
+    all_results = tuple(results)
+    strictest = max(all_results, key=lambda one: _STRENGTH[one.decision], default=NO_HOOK_RESULT)
     return HookResult(
-        blocked=next((one.blocked for one in all_heard if one.blocked is not None), None),
+        blocked=next((one.blocked for one in all_results if one.blocked is not None), None),
         decision=strictest.decision,
         reason=strictest.reason,
-        context=tuple(text for one in all_heard for text in one.context),
-        notices=tuple(text for one in all_heard for text in one.notices),
+        context=tuple(text for one in all_results for text in one.context),
+        notices=tuple(text for one in all_results for text in one.notices),
         updated_input=next(
-            (one.updated_input for one in reversed(all_heard) if one.updated_input is not None), None
+            (one.updated_input for one in reversed(all_results) if one.updated_input is not None), None
         ),
         updated_output=next(
-            (one.updated_output for one in reversed(all_heard) if one.updated_output is not None), None
+            (one.updated_output for one in reversed(all_results) if one.updated_output is not None), None
         ),
-        stop_reason=next((one.stop_reason for one in all_heard if one.stop_reason is not None), None),
-        initial_messages=tuple(text for one in all_heard for text in one.initial_messages),
-        unsupported=tuple(name for one in all_heard for name in one.unsupported),
+        stop_reason=next((one.stop_reason for one in all_results if one.stop_reason is not None), None),
+        initial_messages=tuple(text for one in all_results for text in one.initial_messages),
+        unsupported=tuple(name for one in all_results for name in one.unsupported),
     )
 
 

@@ -84,7 +84,7 @@ async def execute_hook_command(
             code = transport.get_returncode()
         with suppress(TimeoutError):
             async with asyncio.timeout(PIPE_GRACE.total_seconds()):
-                await talk.has_said_all.wait()
+                await talk.has_closed.wait()
     except TimeoutError:
         pass
     finally:
@@ -99,25 +99,25 @@ class _Talk(asyncio.SubprocessProtocol):
         self._kept = {OUT: bytearray(), ERR: bytearray()}
         self._open = {OUT, ERR}
         self._cut = set[int]()
-        self.has_ended, self.has_said_all = asyncio.Event(), asyncio.Event()
+        self.has_ended, self.has_closed = asyncio.Event(), asyncio.Event()
 
     def text(self, stream: int) -> str:
         text = self._kept[stream].decode("utf-8", "replace")
         remark = f"\n[more than {MAX_HOOK_OUTPUT_BYTES:,} bytes; the rest was dropped]"
         return f"{text}{remark}" if stream in self._cut else text
 
-    def hear(self, fd: int, data: bytes) -> None:
+    def receive(self, fd: int, data: bytes) -> None:
         kept = self._kept[fd]
         if len(kept) + len(data) > MAX_HOOK_OUTPUT_BYTES:
             self._cut.add(fd)
         kept += data[: MAX_HOOK_OUTPUT_BYTES - len(kept)]
 
-    pipe_data_received = hear  # by asyncio's name for it
+    pipe_data_received = receive  # by asyncio's name for it
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         self._open.discard(fd)
         if not self._open:
-            self.has_said_all.set()
+            self.has_closed.set()
 
     def process_exited(self) -> None:
         self.has_ended.set()
@@ -219,16 +219,16 @@ class SessionHooks:
         chosen = [one for one in self._hooks if one.event == "PostToolUse" and one.matches(name or use.name)]
         if not chosen:
             return NO_HOOK_RESULT
-        told: dict[HookDialect, object] = {"own": response}
+        responses: dict[HookDialect, object] = {"own": response}
         if any(hook.dialect == "claude" for hook in chosen):
             from sevenfold.agent.hooks.claude_response import build_claude_response
 
             cwd, meant = self.place.cwd, replace(use, name=name or use.name)
-            told["claude"] = await run_blocking(
+            responses["claude"] = await run_blocking(
                 lambda: build_claude_response(meant, response, took, cwd=cwd, before=before)
             )
         milliseconds = round(took.total_seconds() * 1_000)
-        return await self._ask_of_tool("PostToolUse", use, name, told, duration_ms=milliseconds)
+        return await self._ask_of_tool("PostToolUse", use, name, responses, duration_ms=milliseconds)
 
     async def _ask_of_tool(
         self,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sevenfold.agent.loop.choose_provider import fit_request_params
 from sevenfold.agent.loop.turn import (
-    MAX_EQUAL_FAILURES,
     TRUNCATED_STOPS,
     AgentDeps,
+    CallLoop,
     OnTurnEvent,
     OpeningMessages,
     RoundEnded,
@@ -41,7 +41,7 @@ from sevenfold.core.errors import (
     ThinkingRefused,
 )
 from sevenfold.core.events import LoopDetected, TurnInterrupted, WriterFailed
-from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.messages import Message, Text
 from sevenfold.core.models import Model
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.requests import ModelResponse, PreparedRequest
@@ -66,7 +66,7 @@ class Inbox:
         self._waiting = deque[Message]()
         self._arrived = asyncio.Event()
         self.on_taken: Callable[[Message], None] = _ignore_taken
-        """Told of each message when a round takes it in."""
+        """Called with each message when a round takes it in."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -74,6 +74,11 @@ class Inbox:
     def put(self, note: Message) -> None:
         self._waiting.append(note)
         self._arrived.set()
+
+    @property
+    def first(self) -> Message | None:
+        """The message that waits longest; None: none does."""
+        return self._waiting[0] if self._waiting else None
 
     def take_all(self) -> list[Message]:
         taken = list(self._waiting)
@@ -93,12 +98,12 @@ class Inbox:
         return is_found
 
     async def wait(self) -> None:
-        """Until there is something."""
+        """Wait until there is a message."""
         await self._arrived.wait()
 
 
 def _ignore_taken(_note: Message) -> None:
-    """For an inbox that nobody watches."""
+    """The callback of an inbox without a listener."""
 
 
 MAX_PARTIAL_BYTES = 128 * 1024
@@ -107,10 +112,10 @@ MAX_PARTIAL_BYTES = 128 * 1024
 INCOMPLETE_REMARK = "[no more of the answer came]"
 
 MAX_STOP_BLOCKS = 8
-"""How often hooks may have a turn go on: one that never lets go would spend without end."""
+"""How often hooks may continue a turn: one that always does would spend without end."""
 
 MAX_CONTINUATIONS = 3
-"""How often a turn goes on after such a stop: an answer that long is not getting anywhere."""
+"""How often a turn continues after such a stop: an answer that long makes no progress."""
 
 CONTINUE_REMINDER = (
     "Your answer reached the limit of its length. Go on from where it broke off, and repeat nothing."
@@ -125,7 +130,7 @@ NOT_RUN_RESULT = (
 )
 
 RESUMABLE_STOPS = frozenset({"pause_turn", "compaction"})
-"""Reasons to stop that are none: the provider wants to be asked again."""
+"""Stop reasons that do not end a turn: the provider expects another request."""
 
 WRITERS_TIMEOUT = timedelta(seconds=15)
 """For the writers of a turn when the agent is closed: a hung writer must not block the exit."""
@@ -133,7 +138,7 @@ WRITERS_TIMEOUT = timedelta(seconds=15)
 WriteAfterTurn: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
 """What a writer does after a turn."""
 FinishWriting: TypeAlias = Callable[[], Awaitable[None]]
-"""What it does about what it had put off, when the session ends."""
+"""What it does with postponed work when the session ends."""
 
 
 class Agent:
@@ -166,7 +171,7 @@ class Agent:
 
     @property
     def mode(self) -> PermissionMode:
-        """What may be done without asking."""
+        """The permission mode: what is allowed without a question."""
         guard = self.toolbox.guard
         return guard.mode if isinstance(guard, Guard) else "read-only"
 
@@ -217,11 +222,11 @@ class Agent:
             self._work.cancel()
 
     def post(self, note: Message | str) -> None:
-        """Send a message to the agent, at any moment; its next round includes it."""
+        """Send a message to the agent at any time; its next round includes it."""
         self.inbox.put(note if isinstance(note, Message) else Message("user", note))
 
     def remind(self, text: str) -> None:
-        """Have the program itself, not a person, tell the model something when its next round begins."""
+        """Tell the model something at its next round, in the name of the program and not of a person."""
         self._asides.append(text)
 
     def add_writer(self, name: str, write: WriteAfterTurn, finish: FinishWriting | None = None) -> None:
@@ -238,7 +243,7 @@ class Agent:
             self._finishing.append((writer, SingleFlight(name, lambda _: last(), failed)))
 
     def use_model(self, name: str) -> Model:
-        """Go on with another model from the next request on. The prefix moves, and that is announced.
+        """Use another model from the next request on. The prefix changes, and that is announced.
 
         The session keeps it from its first answer on, so that a name nobody knows is not taken up again.
         """
@@ -248,18 +253,20 @@ class Agent:
         return model
 
     async def compact(self, focus: str = "") -> Compacted:
-        """Cut the view down now; hooks may add to what the summary looks at, or refuse."""
-        heard = await self.hooks.ask("PreCompact", "manual", trigger="manual", custom_instructions=focus)
-        if heard.blocked is not None:
-            raise CompactionStopped(f"a hook refused the compaction: {heard.blocked}")
-        return await self.session.compact("\n".join((focus, *heard.context)).strip())
+        """Compact the view now. Hooks may add instructions for the summary, or refuse."""
+        hook_result = await self.hooks.ask(
+            "PreCompact", "manual", trigger="manual", custom_instructions=focus
+        )
+        if hook_result.blocked is not None:
+            raise CompactionStopped(f"a hook refused the compaction: {hook_result.blocked}")
+        return await self.session.compact("\n".join((focus, *hook_result.context)).strip())
 
     async def settle(self, limit: timedelta = WRITERS_TIMEOUT) -> bool:
         """Wait for the writers of past turns; whether all of them are done."""
         return all([await writer.settle(limit) for writer in self._writers])
 
     async def finish(self, limit: timedelta = WRITERS_TIMEOUT) -> None:
-        """Have the writers do what they had put off, unless they still run; close does it too."""
+        """Have the writers do their postponed work, unless they still run. `close` does it too."""
         await self.settle(limit)
         for writer, finishing in self._finishing:
             if not writer.is_running:
@@ -267,7 +274,7 @@ class Agent:
                 await finishing.settle(limit)
 
     async def close(self, reason: str = "other") -> None:
-        """Run the hooks of the end, finish or stop writers, close files. Again does nothing."""
+        """Run the hooks of the session end, finish or stop writers, close files. Again does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -277,7 +284,7 @@ class Agent:
         async with self._deps.exits:
             stopped = [writer for writer in self._writers if not await writer.close(WRITERS_TIMEOUT)]
             for writer, finishing in self._finishing:
-                # One that was stopped would take too long again; that it was is an event.
+                # A writer that was stopped would take too long again. The stop was an event.
                 if writer not in stopped:
                     finishing.ask(None)
                     await finishing.close(WRITERS_TIMEOUT)
@@ -320,26 +327,28 @@ class Agent:
             await self.session.turn_ended()
 
     async def _begin(self, prompt: Message | None, turn: TurnState) -> str | None:
-        """Take up what the person said; why not, where a hook refuses it."""
+        """Add the prompt of the person; returns the reason if a hook refuses it."""
         if prompt is None:
             if not self.inbox:
                 raise InputError("there is nothing to answer: no prompt was given and nothing was posted")
             return None
         try:
-            heard = await self.hooks.ask("UserPromptSubmit", prompt=_text(prompt))
+            hook_result = await self.hooks.ask("UserPromptSubmit", prompt=_text(prompt))
         except asyncio.CancelledError:
             turn.notice(PROMPT_DROPPED_NOTICE)  # not kept: the hook might have refused it
             raise
-        turn.notice(*heard.notices)
-        refusal = heard.blocked or heard.stop_reason
+        turn.notice(*hook_result.notices)
+        refusal = hook_result.blocked or hook_result.stop_reason
         if refusal is None:
             self.session.history.append(prompt)
-            self._asides += (f"UserPromptSubmit hook additional context: {text}" for text in heard.context)
+            self._asides += (
+                f"UserPromptSubmit hook additional context: {text}" for text in hook_result.context
+            )
         return refusal
 
     def _take_in(self) -> None:
-        """What others said since the last round, and what the program has to say, in that order: nothing but
-        an answer may follow a system message."""
+        """Add messages of others since the last round, then those of the program: only an answer may follow a
+        system message."""
         for note in self.inbox.take_all():
             self.session.history.append(note)
         asides, self._asides = "\n\n".join(self._asides), []
@@ -347,7 +356,7 @@ class Agent:
             self._say_aside(asides)
 
     def _say_aside(self, text: str) -> None:
-        """The program's own words: a system message where one may stand, which is after the user's."""
+        """Add text of the program: as a system message where one is allowed, after a user message."""
         history = self.session.history
         if self.session.capabilities.takes_system_role and history and history[-1].role == "user":
             history.append(Message("system", text))
@@ -360,20 +369,24 @@ class Agent:
             self._sources = sources
             await self.session.add_context(*sources)
         view = await self.session.prepare(frame=self.frame)
+        started = self.place.clock.now()
         try:
             reply = await self._send(view, turn)
         except (PromptTooLong, ThinkingRefused) as error:
             shorter = await self.session.recover(error)
             if shorter is None:
                 raise
-            view = shorter
+            view, started = shorter, self.place.clock.now()
             reply = await self._send(view, turn)
         turn.partial_text = []
-        # An answer that came is paid for: it is kept, whoever has lost patience meanwhile.
+        # An answer that came is paid for, so it is kept even if the turn was cancelled meanwhile.
         await await_shielded(self._record(reply))
         turn.rounds, turn.text = turn.rounds + 1, reply.text
         tokens = reply.usage.context_tokens if reply.usage.requests else None
-        turn.watch(RoundEnded(reply, tokens or view.tokens, self.session.limit_tokens, self.spent_usd))
+        size, limit, spent = tokens or view.tokens, self.session.limit_tokens, self.spent_usd
+        turn.watch(
+            RoundEnded(reply=reply, context_tokens=size, limit_tokens=limit, spent_usd=spent, started=started)
+        )
         return reply
 
     async def _record(self, reply: ModelResponse) -> None:
@@ -390,7 +403,7 @@ class Agent:
             raise
 
     async def _run_tools(self, reply: ModelResponse, turn: TurnState) -> str | None:
-        """Answer every call of a reply; why the turn should end here, where a hook says so."""
+        """Answer every call of a reply; returns the reason if a hook ends the turn here."""
         turn.tool_batch = ToolBatch(uses=reply.tool_uses)
         whole = select_complete_calls(reply)
         undone = reply.tool_uses[len(whole) :]
@@ -403,26 +416,20 @@ class Agent:
             await self._ask_on_loop(repeated, turn)
         return halted
 
-    async def _ask_on_loop(self, use: ToolUse, turn: TurnState) -> None:
-        """Go on with a model that repeats a failing call if a person says so; else raise `LoopStopped`."""
-        said = (
-            f"go on, though the model made the same call {MAX_EQUAL_FAILURES} times and it failed each time"
-        )
-        request = PermissionRequest(
-            use=use, need=AccessRequest(kind="nothing", said=f"{use.name}: {said}"), reason=""
-        )
+    async def _ask_on_loop(self, loop: CallLoop, turn: TurnState) -> None:
+        """Go on with a model whose calls keep failing if a person says so, or raise `LoopStopped`."""
+        said = f"{loop.use.name}: go on, though the model {loop.said}"
+        need = AccessRequest(kind="nothing", said=said)
+        request = PermissionRequest(use=loop.use, need=need, reason="")
         guard = self.toolbox.guard
         if isinstance(guard, Guard):
             async with guard.grants.asking:
                 answer = await guard.ask(request)
         else:
             answer = await deny_unattended(request)
-        self._deps.relay(LoopDetected(use.name, MAX_EQUAL_FAILURES, not answer.is_allowed))
+        self._deps.relay(LoopDetected(loop.use.name, loop.count, not answer.is_allowed))
         if not answer.is_allowed:
-            raise LoopStopped(
-                f"the model made the same call of {use.name!r:.80} {MAX_EQUAL_FAILURES} times in this turn, "
-                "and it failed each time; say what to do instead"
-            )
+            raise LoopStopped(f"the model {loop.said}; say what to do instead")
         turn.loop_guard.reset()
 
     def _answer_calls(self, answers: ToolBatch, turn: TurnState) -> str | None:
@@ -433,28 +440,28 @@ class Agent:
         return answers.stop_reason
 
     async def _is_done(self, reply: ModelResponse, turn: TurnState) -> bool:
-        """Whether the turn may end: the answer is whole, nobody has said more, and no hook objects."""
+        """Whether the turn may end: the answer is complete, no message came, and no hook objects."""
         if self.inbox:
             return False
         if reply.stop_reason in TRUNCATED_STOPS and turn.continuations < MAX_CONTINUATIONS:
             turn.continuations += 1
             self._say_aside(CONTINUE_REMINDER)
             return False
-        heard = await self.hooks.ask(
+        hook_result = await self.hooks.ask(
             "SubagentStop" if self._deps.is_child else "Stop",
             stop_hook_active=turn.stops_refused > 0,
             last_assistant_message=reply.text,
         )
-        turn.notice(*heard.notices)
-        reasons = [text for text in (heard.blocked, *heard.context) if text]
-        if not reasons or heard.stop_reason is not None or turn.stops_refused >= MAX_STOP_BLOCKS:
+        turn.notice(*hook_result.notices)
+        reasons = [text for text in (hook_result.blocked, *hook_result.context) if text]
+        if not reasons or hook_result.stop_reason is not None or turn.stops_refused >= MAX_STOP_BLOCKS:
             return True
         turn.stops_refused += 1
         self._say_aside("\n\n".join(reasons))
         return False
 
     def _mend(self, turn: TurnState, remark: str) -> None:
-        """Leave a history that goes on: what came of an answer stays, and every open call gets a result."""
+        """Leave a history that can continue: a partial answer stays, and every open call gets a result."""
         history = self.session.history
         waiting = find_open_calls(history)
         half = truncate_bytes("".join(turn.partial_text), MAX_PARTIAL_BYTES).strip()

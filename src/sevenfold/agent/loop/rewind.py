@@ -15,11 +15,14 @@ from sevenfold.agent.tools.executor import INTERRUPTED_RESULT
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Message, RecordId, Text, without_message_thinking
 from sevenfold.core.system import run_blocking
+from sevenfold.core.text.safe_text import find_fences
 from sevenfold.layers.context import REMINDER_TAG
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord
 
+COMMAND_TAG = "project-command"
+"""Of the fence around the text of a project's command."""
 REWIND_REASON = "the user went back to an earlier message"
 PROMPT_TAKEN_BACK_REASON = "the prompt was taken back before it was answered"
 
@@ -173,7 +176,12 @@ def extract_typed_text(message: Message) -> str:
     if message.role != "user":
         return ""
     texts = (block.text for block in message.blocks if isinstance(block, Text))
-    return "\n\n".join(text for text in texts if not text.lstrip().startswith("<"))
+    return "\n\n".join(_without_command_text(text) for text in texts if not text.lstrip().startswith("<"))
+
+
+def _without_command_text(text: str) -> str:
+    """A project's command as it was typed: its text stands behind it in a fence."""
+    return text.partition(f"\n\n<{COMMAND_TAG} ")[0] if find_fences(COMMAND_TAG, text) else text
 
 
 def _ids(agent: Agent) -> list[RecordId]:

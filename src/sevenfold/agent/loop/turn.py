@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import blake2b
 from typing import Literal, TypeAlias
 
@@ -32,16 +33,44 @@ MAX_EQUAL_FAILURES = 5
 """A model that got the same error five times for the same call has not understood it."""
 
 
+MAX_FAILED_ANSWERS = 20
+"""A model that changes a name or a number each time gets no further either. In real sessions a handful of
+answers fails in a row, while it looks for a file or corrects an edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLoop:
+    """Calls that get no further."""
+
+    use: ToolUse
+    count: int
+    said: str
+
+
 @dataclass(slots=True)
 class LoopGuard:
     """Counts equal failing calls since something new succeeded: a test that fails again after each edit is
-    work, and the same without any is not."""
+    work, and the same without any is not. Also counts answers of which every call failed."""
 
     _failures: Counter[bytes] = field(default_factory=Counter[bytes])
     _succeeded: set[bytes] = field(default_factory=set[bytes])
+    _failed_answers: int = 0
 
-    def find_loop(self, answers: ToolBatch) -> ToolUse | None:
-        """Take in the calls of an answer; one that has failed too often, if there is one."""
+    def find_loop(self, answers: ToolBatch) -> CallLoop | None:
+        """Take in the calls of an answer; the last of those that have failed too often, if there are any."""
+        repeated = self._find_repeated(answers)
+        known = [use for use in answers.uses if use.id in answers.outputs]
+        has_failed = bool(known) and all(answers.outputs[use.id].is_error for use in known)
+        self._failed_answers = self._failed_answers + 1 if has_failed else 0
+        if repeated:
+            said = f"made the same call of {repeated.name!r:.80} {MAX_EQUAL_FAILURES} times in this turn"
+            return CallLoop(repeated, MAX_EQUAL_FAILURES, f"{said}, and it failed each time")
+        if self._failed_answers >= MAX_FAILED_ANSWERS:
+            said = f"called tools in {self._failed_answers} answers in a row, and every call failed"
+            return CallLoop(known[-1], self._failed_answers, said)
+        return None
+
+    def _find_repeated(self, answers: ToolBatch) -> ToolUse | None:
         found: ToolUse | None = None
         for use in answers.uses:
             output, key = answers.outputs.get(use.id), _digest(use)
@@ -57,12 +86,13 @@ class LoopGuard:
         return found
 
     def reset(self) -> None:
-        """Count anew: a person wants the model to go on."""
+        """Start counting again: a person wants the model to continue."""
         self._failures.clear()
+        self._failed_answers = 0
 
 
 def _digest(use: ToolUse) -> bytes:
-    """Of the tool and its input: ids differ with every call."""
+    """A digest of the tool and its input, without the id, which differs with every call."""
     return blake2b(use.name.encode() + b"\0" + write_json(use.input), digest_size=16).digest()
 
 
@@ -87,7 +117,7 @@ class DeltaReceived:
     delta: Delta
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundEnded:
     """One model call is over: its answer, how full the window is now, and what the session cost so far."""
 
@@ -96,6 +126,8 @@ class RoundEnded:
     limit_tokens: int
     spent_usd: float | None
     """None: the model has no known price."""
+    started: datetime | None = None
+    """When its request was sent: what it left in the provider's cache lives from then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +150,7 @@ OnTurnEvent: TypeAlias = Callable[[TurnEvent], None]
 
 
 def ignore_turn_event(seen: TurnEvent) -> None:
-    """For a turn that nobody watches."""
+    """The callback of a turn without a listener."""
 
 
 TurnEndReason: TypeAlias = Literal["answered", "interrupted", "refused", "failed", "out of rounds"]
@@ -146,13 +178,13 @@ class TurnState:
     text: str = ""
     """Of the last whole answer."""
     partial_text: list[str] = field(default_factory=list[str])
-    """What has come of an answer that is not whole yet."""
+    """The part of an answer that has come so far."""
     tool_batch: ToolBatch | None = None
     """Of the calls that are being run."""
     continuations: int = 0
     """How often the turn went on after an answer that was cut short."""
     stops_refused: int = 0
-    """How often hooks had the turn go on."""
+    """How often hooks continued the turn."""
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
 
     def add_delta(self, delta: Delta) -> None:
@@ -252,12 +284,12 @@ class AgentDeps:
     sources: tuple[ReadSources, ...] = ()
     """Context that may change from round to round: said where it has."""
     is_child: bool = False
-    """Started by another agent: its session is no person's, and hooks hear of its end alone."""
+    """Started by another agent: its session belongs to no person, and hooks run only at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningMessages:
-    """What there is to say when a session begins, or goes on."""
+    """What to say when a session begins or continues."""
 
     texts: tuple[str, ...] = ()
     """To the model, beside the first prompt."""

@@ -53,7 +53,7 @@ def supervise_child(parent: int, command: Sequence[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    woken = _hear_signals()
+    woken = _open_signal_pipe()
     code = 128 + signal.SIGTERM
     try:
         _ask_kernel()
@@ -111,7 +111,7 @@ def _ask_kernel() -> None:
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _hear_signals() -> int:
+def _open_signal_pipe() -> int:
     """A pipe with something in it once a signal came, an ended child's too.
 
     Waiting for the child alone would miss one that comes just before the wait begins, and then wait for ever.
@@ -124,9 +124,9 @@ def _hear_signals() -> int:
 
 
 def _wait(child: subprocess.Popen[bytes], parent: int, woken: int) -> int:
-    is_told = sys.platform.startswith("linux")
+    is_signalled = sys.platform.startswith("linux")
     while (code := child.poll()) is None:
-        ready, _, _ = select.select([woken], [], [], None if is_told else 1)
+        ready, _, _ = select.select([woken], [], [], None if is_signalled else 1)
         if ready:
             os.read(woken, 4_096)
         elif os.getppid() != parent:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -157,6 +158,17 @@ _SEARCH_SPEC = ToolSpec(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ServerSummary:
+    """A server as a person is told of it."""
+
+    name: str
+    failure: str
+    """Why it is not connected; empty where it is."""
+    tools: tuple[str, ...]
+    """By the names that it gives them: what it lists, or did the last time."""
+
+
 class ToolSearchTool:
     """Looks tools up, and remembers which, so that a compaction does not lose them."""
 
@@ -189,12 +201,12 @@ class ToolSearchTool:
         place.emit(UntrustedEntered("mcp", TOOL_SEARCH_NAME, count_output_bytes(output)))
         return output
 
-    def list_servers(self) -> list[str]:
-        """One line each: its name, and how many tools it has."""
-        return [
-            f"{link.name}: {'not connected' if link.tools is None else f'{len(link.tools)} tools'}"
+    def list_servers(self) -> tuple[ServerSummary, ...]:
+        """All of them, connected or not."""
+        return tuple(
+            ServerSummary(link.name, link.failure, tuple(tool.own_name for tool in link.tools or ()))
             for link in self._links.links
-        ]
+        )
 
     def extras(self) -> tuple[Extra, ...]:
         """The schemas that were looked up, the newest first."""

@@ -89,6 +89,11 @@ class McpConnection:
         self._is_open = False
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def failure(self) -> str:
+        """Why it is not connected; empty where it is."""
+        return self._failure if self._client is None else ""
+
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"mcp {self.name}")
 
@@ -310,7 +315,11 @@ def _reason(error: Exception) -> str:
     """In one line; of a group, what its first member says."""
     if isinstance(error, ExceptionGroup):
         return _reason(cast("ExceptionGroup[Exception]", error).exceptions[0])
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    from mcp.shared.exceptions import MCPError
+
+    said = " ".join(str(error).split())
+    # What a server or the protocol says needs no name of ours before it.
+    return said if said and isinstance(error, MCPError) else f"{type(error).__name__}: {said}".rstrip(": ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,11 +179,13 @@ def _block(item: ContentBlock) -> Block:
         case ResourceLink():
             return Text(f"[resource {item.name}: {item.uri}]")
         case EmbeddedResource():
-            held = item.resource
-            text = getattr(held, "text", None)
+            resource = item.resource
+            text = getattr(resource, "text", None)
             if isinstance(text, str):
-                return Text(f"[resource {held.uri}]\n{text}")
-            return Text(f"[resource {held.uri} of type {held.mime_type}, which is no text and not shown]")
+                return Text(f"[resource {resource.uri}]\n{text}")
+            return Text(
+                f"[resource {resource.uri} of type {resource.mime_type}, which is no text and not shown]"
+            )
 
 
 def _image(data: str, media_type: str) -> Block:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import (
     MAX_REPLY_TOKENS,
-    ONLOOKER_PROMPT,
+    OBSERVER_PROMPT,
     find_side_model,
     render_tail,
 )
@@ -32,7 +32,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.secrets import refuse_secrets
-from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.settings import MemorySettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_kinds import OWN_READERS, FileReads
@@ -174,7 +174,7 @@ def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequ
         return None
     most = min(MAX_REPLY_TOKENS, cheap.max_output_tokens)
     return ModelRequest(
-        RequestParams(model=cheap.name, max_tokens=most, system=ONLOOKER_PROMPT, tools=(edit,)),
+        RequestParams(model=cheap.name, max_tokens=most, system=OBSERVER_PROMPT, tools=(edit,)),
         (Message("user", fence_text("steps", tail)), Message("assistant", SEEN_REPLY)),
     )
 

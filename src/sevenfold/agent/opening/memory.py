@@ -34,7 +34,8 @@ from sevenfold.core.memories import (
 )
 from sevenfold.core.messages import Text
 from sevenfold.core.secrets import refuse_secrets
-from sevenfold.core.settings.sections import MemorySettings, SyncSettings
+from sevenfold.core.settings import MemorySettings
+from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.markdown import FieldValue
 from sevenfold.core.tool_kinds import ToolContext
@@ -98,24 +99,24 @@ class _ChangeAttributor:
 
     def judge_change(self, before: Memory | None, after: Memory) -> Origin:
         with self._turn:
-            return self._make_origin(attribute_change(before, after, self._witnesses()))
+            return self._make_origin(attribute_change(before, after, self._sources()))
 
     def judge_words(self, words: str) -> Origin:
         with self._turn:
-            found = self._witnesses().attribute(words)
+            found = self._sources().attribute(words)
             taint: frozenset[Taint] = found.taint or frozenset(["transcript"])
             return self._make_origin(replace(found, taint=taint) if found.unsupported else found)
 
     def with_own_head(self, draft: MemoryDraft, known: Collection[str]) -> MemoryDraft:
         with self._turn:
-            return restrict_head(draft, self._witnesses(), known)
+            return restrict_head(draft, self._sources(), known)
 
     def with_own_words(self, draft: MemoryDraft, before: Memory | None, after: Memory) -> MemoryDraft | None:
         with self._turn:
-            witnesses = self._witnesses()
-            return quote_draft(draft, attribute_change(before, after, witnesses), witnesses)
+            sources = self._sources()
+            return quote_draft(draft, attribute_change(before, after, sources), sources)
 
-    def _witnesses(self) -> ConversationSources:
+    def _sources(self) -> ConversationSources:
         if self._tracker is None:
             self._tracker = SourceTracker(is_delegated=self.is_child)
         return self._tracker.update(self.session.parent.messages, self.clock.now().astimezone().date())
@@ -170,16 +171,16 @@ class _Edits:
     def _judge(self, key: str, text: str) -> Origin:
         session = self.agent.session
         said = split_passages(session.parent.messages, is_delegated=self.is_child)
-        witnesses = ConversationSources(said)
+        sources = ConversationSources(said)
         if key == INDEX_FILE:
-            found, taint = self._judge_index(text, witnesses), frozenset[Taint]()
+            found, taint = self._judge_index(text, sources), frozenset[Taint]()
         else:
             stored, now = self.memory.find(key), read_memory(key, text)
             before = stored.memory if stored else None
-            found = attribute_change(before, now, witnesses)
+            found = attribute_change(before, now, sources)
             taint = join_taint(stored.origin) if stored else frozenset[Taint]()
-            foreign: frozenset[Taint] = witnesses.taints or frozenset(["transcript"])
-            taint |= frozenset() if _has_own_head(now, before, witnesses) else foreign
+            foreign: frozenset[Taint] = sources.taints or frozenset(["transcript"])
+            taint |= frozenset() if _has_own_head(now, before, sources) else foreign
         return Origin(
             who="agent",
             why="edited by the agent",
@@ -189,24 +190,24 @@ class _Edits:
             evidence=found.evidence,
         )
 
-    def _judge_index(self, text: str, witnesses: ConversationSources) -> Attribution:
+    def _judge_index(self, text: str, sources: ConversationSources) -> Attribution:
         """The lines that the engine writes come back, whatever an agent makes of them."""
         shown = self.memory.index_text().text
         own = drop_index_entries(shown, self.memory.keys()).split("\n")
         engines = {line for line in shown.split("\n") if line not in own}
         added = "\n".join(line for line in text.split("\n") if line not in engines)
         return attribute_change(
-            read_memory(INDEX_FILE, "\n".join(own)), read_memory(INDEX_FILE, added), witnesses
+            read_memory(INDEX_FILE, "\n".join(own)), read_memory(INDEX_FILE, added), sources
         )
 
 
-def _has_own_head(now: Memory, before: Memory | None, witnesses: ConversationSources) -> bool:
+def _has_own_head(now: Memory, before: Memory | None, sources: ConversationSources) -> bool:
     if _other_fields(now) != (_other_fields(before) if before else {}):
         return False
     if before is not None:
         return (now.name, now.description, now.kind) == (before.name, before.description, before.kind)
     draft = MemoryDraft(key=now.key, name=now.name, description=now.description, kind=now.kind, body=now.body)
-    return restrict_head(draft, witnesses, ()) == draft
+    return restrict_head(draft, sources, ()) == draft
 
 
 def _other_fields(memory: Memory) -> dict[str, FieldValue]:

@@ -53,10 +53,10 @@ from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.core.errors import CompactionStopped, StoreError
 from sevenfold.core.events import Emit, WriterFailed, ignore_event
 from sevenfold.core.requests import RequestParams
+from sevenfold.core.settings import MemorySettings
 from sevenfold.core.settings.sections import (
     AgentSettings,
     HookSettings,
-    MemorySettings,
     PermissionMode,
     PermissionSettings,
     SandboxSettings,

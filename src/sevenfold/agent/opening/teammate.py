@@ -25,6 +25,7 @@ from sevenfold.agent.subagents.messaging import MailSender, RosterEntry, SendMes
 from sevenfold.agent.subagents.socket_mail import choose_socket_folder
 from sevenfold.agent.subagents.subagent_runner import LEAD_ONLY_TOOLS
 from sevenfold.agent.subagents.teammate_process import (
+    TEAMMATE_KIND,
     ParentPipe,
     TeammateConfig,
     open_parent_pipe,
@@ -52,9 +53,6 @@ from sevenfold.providers.provider import Provider
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
 from sevenfold.session.opening import Workspace
-
-TEAMMATE_KIND = "teammate"
-"""Its kind of spending."""
 
 
 class Teammate:
@@ -89,8 +87,8 @@ class Teammate:
             case BridgeAddress() | SocketAddress():
                 return await self._office.send_to_session(to, letter, summary)
             case BroadcastAddress():
-                told = await self._office.send_to_all(sender, frozenset({sender}), letter, summary)
-                return f"sent to {', '.join(told)}" if told else "nobody else runs"
+                receivers = await self._office.send_to_all(sender, frozenset({sender}), letter, summary)
+                return f"sent to {', '.join(receivers)}" if receivers else "nobody else runs"
             case AgentAddress(name):
                 return await self._send_to_name(
                     sender, self._charge.lead if name == LEAD_NAME else name, letter, summary
@@ -188,8 +186,8 @@ async def _open_provider(
         workspace.catalog.find(charge.model), settings.of(AgentSettings), workspace.environ
     )
     exits.push_async_callback(provider.close)
-    book = await run_blocking(lambda: SpendStore.open(home))
-    governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=workspace.catalog)
+    store = await run_blocking(lambda: SpendStore.open(home))
+    governor = Governor(store, settings.of(SpendSettings), session=charge.session, catalog=workspace.catalog)
     exits.push_async_callback(governor.close)
     return AttributedProvider(
         GovernedProvider(provider, governor), TEAMMATE_KIND, line.report_usage if line else None

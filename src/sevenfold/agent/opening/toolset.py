@@ -42,13 +42,8 @@ from sevenfold.agent.tools.web_fetch import WebFetchTool
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.json import JsonObject
-from sevenfold.core.settings.sections import (
-    McpSettings,
-    MemorySettings,
-    SandboxSettings,
-    ShellSettings,
-    WebSettings,
-)
+from sevenfold.core.settings import MemorySettings
+from sevenfold.core.settings.sections import McpSettings, SandboxSettings, ShellSettings, WebSettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_kinds import ToolContext
@@ -145,8 +140,8 @@ class ToolsetBuilder:
         hides, project = self.guard.is_hidden, self.workspace.project
         folders = list_skill_folders(self.workspace.root, self.workspace.home)
         skill = SkillTool(skills=await run_blocking(lambda: find_skills(folders, self.emit)))
-        book = SandboxRunStore(project.control)
-        shell = ShellTool(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings), book)
+        runs = SandboxRunStore(project.control)
+        shell = ShellTool(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings), runs)
         mcp = await self._connect()
         tools = (
             ReadTool(),

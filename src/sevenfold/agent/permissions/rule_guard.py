@@ -93,11 +93,11 @@ class RuleGuard:
         self,
         read: ReadMemoryRules,
         place: ToolContext,
-        sight: VisibleContext,
+        visible: VisibleContext,
         settings: RuleSettings | None = None,
         counts: RuleUses | None = None,
     ) -> None:
-        self._read, self._place, self._sight = read, place, sight
+        self._read, self._place, self._visible = read, place, visible
         self._settings = settings or RuleSettings()
         self.counts = counts or RuleUses()
         self._own: set[VisibleRule] | None = None
@@ -128,9 +128,9 @@ class RuleGuard:
         return self._gate(use, [one.rule for one in due])
 
     def branch(self) -> Self:
-        messages = tuple(self._sight.view())
-        sight = VisibleContext(lambda: messages, None)
-        other = type(self)(self._read, self._place, sight, self._settings, self.counts)
+        messages = tuple(self._visible.view())
+        visible = VisibleContext(lambda: messages, None)
+        other = type(self)(self._read, self._place, visible, self._settings, self.counts)
         other._own = set()
         return other
 
@@ -160,7 +160,7 @@ class RuleGuard:
         return [DueRule(rule, reason) for rule, reason in reasons if reason is not None]
 
     def _in_view(self) -> frozenset[VisibleRule]:
-        found = find_visible_rules(self._sight.view())
+        found = find_visible_rules(self._visible.view())
         return found if self._own is None else found | self._own
 
     def _is_seen(self, rule: MemoryRule, in_view: frozenset[VisibleRule]) -> bool:
@@ -183,7 +183,7 @@ class RuleGuard:
 
     def _gate(self, use: ToolUse, rules: Sequence[MemoryRule]) -> CallNotice:
         """Everything was read; a gate opens once it is acknowledged, and the call runs."""
-        words = self._sight.words() if self._sight.words else ""
+        words = self._visible.words() if self._visible.words else ""
         shut: list[MemoryRule] = []
         for rule in rules:
             shown = VisibleRule(rule.memory, rule.text)

@@ -116,16 +116,16 @@ class SupervisedCommand:
         return self._ending
 
     async def _until_ended(self) -> CommandExit:
-        told = b""
+        status = b""
         while part := await _read(self._status):
-            told += part
+            status += part
         # Its end of the pipe closed because it is exiting.
         self._process.wait()
         self._let_go("_status")
         # A program that became another user's may still hold the output; nobody waits for it.
         self._is_over = True
         self._ready.set()
-        return _parse(told.decode("utf-8", "replace"))
+        return _parse(status.decode("utf-8", "replace"))
 
     def _let_go(self, name: str) -> None:
         file = getattr(self, name)
@@ -145,9 +145,9 @@ async def _read(file: int) -> bytes:
     return os.read(file, READ_CHUNK_BYTES)
 
 
-def _parse(told: str) -> CommandExit:
+def _parse(status: str) -> CommandExit:
     code, left, failure, is_crowded = 128 + 9, 0, "", False
-    for line in told.splitlines():
+    for line in status.splitlines():
         word, _, rest = line.partition(" ")
         if word == "failed":
             failure = rest
@@ -155,6 +155,6 @@ def _parse(told: str) -> CommandExit:
             is_crowded = True
         elif word == "ended":
             code, left = (int(number) for number in rest.split())
-    if not told:
+    if not status:
         failure = "its supervisor was ended from outside"
     return CommandExit(code, left, failure, is_crowded)

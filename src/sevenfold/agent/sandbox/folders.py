@@ -22,11 +22,12 @@ from sevenfold.agent.sandbox.guarded_files import explain_guarded_name, holds_gu
 from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError, WireError
 from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.settings.sections import HOME_FOLDER
+from sevenfold.core.settings import HOME_FOLDER
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.project.git import find_project_root
+from sevenfold.store.project.git import find_own_git_folders
+from sevenfold.store.project.settings_files import find_checkout
 
 # Paths where a file decides what may be executed, or holds a key; `guarded_files` has the others.
 
@@ -168,8 +169,10 @@ def list_readable_folders(place: ToolContext, more: tuple[str, ...]) -> list[str
     found += [home + path[1:] if home and path.startswith("~/") else path for path in more]
     found += _of_path(place.environ, home)
     with suppress(StoreError):
-        # A worktree's history lies with its repository, if that knows it.
-        found.append(str(find_project_root(place.cwd) / ".git"))
+        # A worktree's history lies with its repository, if that knows it. A `.git` that merely leads there
+        # would let commands read any folder.
+        folders = find_own_git_folders(find_checkout(place.cwd))
+        found += [str(folders.own), str(folders.common)] if folders else []
     return list(dict.fromkeys(found))
 
 
@@ -198,6 +201,14 @@ def list_guarded_names(root: Path) -> frozenset[str]:
         for name in os.listdir(root)
         if holds_guarded(fold_name(name)) or explain_guarded(str(root / name), root, None)
     )
+
+
+def list_guarded_paths(root: Path) -> list[str]:
+    """What is mounted read-only, links followed: a link itself cannot be, and what it leads to outside the
+    project, or nowhere, no command can write."""
+    top = os.path.realpath(root)
+    found = {os.path.realpath(root / name) for name in list_guarded_names(root)}
+    return sorted(path for path in found if path.startswith(f"{top}{os.sep}") and os.path.exists(path))
 
 
 def read_guarded(root: Path) -> Mapping[str, LinkTarget | None]:

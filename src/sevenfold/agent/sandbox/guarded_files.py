@@ -34,12 +34,15 @@ GUARDED_FILES = (
     GuardedGroup(
         "agents take it as instructions",
         (
-            *("agents.md", "agents.local.md", "agents.override.md"),
+            *("agents.md", "agents.local.md", "agents.override.md", "agent.md", "replit.md", "devin.md"),
             *("claude.md", "claude.local.md", "gemini.md", "qwen.md", "crush.md", "warp.md"),
             *(".cursorrules", ".windsurfrules", ".clinerules/", ".roorules", ".roomodes", ".rules"),
             *(".continuerules", ".goosehints", ".augment-guidelines", ".aider.conf.yml", ".junie/"),
             *(".claude/", ".cursor/", ".windsurf/", ".roo/", ".continue/", ".gemini/", ".codex/", ".qwen/"),
             *(".goose/", ".opencode/", ".amazonq/", ".kiro/", ".augment/", ".trae/", ".openhands/"),
+            *(".factory/", ".kilocode/", ".kilocodemodes", ".cline/", ".pi/", ".vibe/", ".grok/", ".kimi/"),
+            *(".rovodev/", ".aiassistant/", ".ruler/", ".devin/", ".serena/", ".claude-plugin/", ".copilot/"),
+            *(".firebender/", "firebender.json", ".tabnine/", ".codebuddy/", ".iflow/", ".zencoder/"),
             *(
                 ".agents/",
                 ".agent/",
@@ -50,7 +53,12 @@ GUARDED_FILES = (
                 ".crush.json",
             ),
             *(".github/copilot-instructions.md", ".github/instructions/", ".github/prompts/"),
-            *(".github/chatmodes/", ".github/agents/", ".github/skills/", ".sevenfold/agent-memory/"),
+            *(".github/chatmodes/", ".github/agents/", ".github/skills/", ".github/hooks/"),
+            *(".github/copilot/", ".sevenfold/agent-memory/", "codex.md", "opencode.md", "iflow.md"),
+            *("codebuddy.md", ".amp/", ".sourcegraph/", ".lingma/", ".qoder/", ".idx/", ".bolt/"),
+            *(".openhands_instructions", ".blackboxrules", ".voidrules", ".aider.model.settings.yml"),
+            *(".aider.model.metadata.json", ".greptile/", "greptile.json", ".coderabbit.yaml"),
+            *(".coderabbit.yml", ".pr_agent.toml", "sweep.yaml", ".sweep.yaml"),
         ),
     ),
     GuardedGroup("agents start the servers that it names", (".mcp.json", "mcp.json")),
@@ -63,6 +71,22 @@ GUARDED_FILES = (
             *(".woodpecker.yaml", ".woodpecker/", ".forgejo/", ".gitea/", "appveyor.yml", ".appveyor.yml"),
             *(".cirrus.yml", ".cirrus.star", "cloudbuild.yaml", "cloudbuild.yml", "buildspec.yml"),
             *(".teamcity/", ".semaphore/", ".ci/", ".readthedocs.yaml", ".readthedocs.yml", "netlify.toml"),
+            *(
+                ".build.yml",
+                ".builds/",
+                ".tekton/",
+                ".harness/",
+                ".vela.yml",
+                ".vela/",
+                ".zuul.yaml",
+                ".zuul.d/",
+            ),
+            *(".prow.yaml", ".buddy/", "buddy.yml", "bitrise.yml", "codemagic.yaml", "wercker.yml"),
+            *("codeship-steps.yml", ".scrutinizer.yml", ".rultor.yml", ".onedev-buildspec.yml", ".dagger/"),
+            *("amplify.yml", "vercel.json", "screwdriver.yaml", ".earthly/", ".azuredevops/"),
+            *("jenkinsfile.*", "render.yaml", "railway.json", "railway.toml", "nixpacks.toml", "appspec.yml"),
+            *("atlantis.yaml", ".spacelift/", ".cnb.yml", ".cnb/", ".platform/", ".platform.app.yaml"),
+            *(".ebextensions/", ".do/", ".mergify.yml", ".mergify/", ".kodiak.toml", ".github/settings.yml"),
         ),
     ),
     GuardedGroup(
@@ -70,15 +94,13 @@ GUARDED_FILES = (
         (
             *(".git/", ".hg/", ".svn/", ".jj/", ".husky/", ".githooks/", ".gitconfig", ".gitmodules"),
             *(".gitattributes", ".lfsconfig", ".pre-commit-config.yaml", ".pre-commit-config.yml"),
-            *(".pre-commit-hooks.yaml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml"),
-            *(
-                "lefthook-local.yml",
-                ".lefthook-local.yml",
-                ".lefthook/",
-                ".lefthook-local/",
-                ".overcommit.yml",
-            ),
-            *(".lintstagedrc*", "lint-staged.config.*"),
+            *(".pre-commit-hooks.yaml", "lefthook.*", ".lefthook.*", "lefthook-local.*", ".lefthook-local.*"),
+            *(".config/lefthook.*", ".lefthook/", ".lefthook-local/", ".overcommit.yml", ".arcconfig"),
+            *(".lintstagedrc*", "lint-staged.config.*", ".huskyrc*", "husky.config.*", ".simple-git-hooks.*"),
+            *("simple-git-hooks.*", ".git-hooks/", ".hooks/", "prek.toml", "hk.pkl", "captainhook.json"),
+            *("grumphp.yml", ".rusty-hook.toml"),
+            # Every folder that git takes for a repository has one, also where no part is called `.git`.
+            "head",
         ),
     ),
     GuardedGroup(
@@ -89,6 +111,8 @@ GUARDED_FILES = (
             *(".tcshrc", ".login", ".xinitrc", ".tmux.conf", ".screenrc", ".envrc", ".direnv/"),
             *("mise.toml", ".mise.toml", "mise.*.toml", ".mise.*.toml", ".mise/", ".config/mise/"),
             *(".config/mise.toml", ".rtx.toml", ".tool-versions", "devbox.json", ".flox/", ".autoenv.zsh"),
+            *("mise/config.toml", "mise/conf.d/", ".miserc.toml", ".rvmrc", ".shadowenv.d/", ".direnvrc"),
+            *(".xprofile", ".xsession", ".xsessionrc", ".pam_environment", ".autoenv_leave.zsh"),
         ),
     ),
     GuardedGroup(
@@ -96,7 +120,10 @@ GUARDED_FILES = (
         (
             *(".vscode/", ".idea/", ".vs/", ".zed/", ".fleet/", ".devcontainer/", ".devcontainer.json"),
             *("*.code-workspace", ".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el"),
-            *(".dir-locals-2.el", ".gitpod.yml", ".projections.json"),
+            *(".dir-locals-2.el", ".gitpod.yml", ".projections.json", ".helix/", ".nova/", ".nvim/", ".vim/"),
+            *(".bsp/", "rust-analyzer.toml", ".rust-analyzer.toml", ".ycm_extra_conf.py", ".luarc.json"),
+            *(".luarc.jsonc", ".externaltoolbuilders/", ".replit", ".codesandbox/", ".stackblitzrc"),
+            *("omnisharp.json", "replit.nix", ".emacs", ".emacs.d/", ".spacemacs", ".spacemacs.d/"),
         ),
     ),
     GuardedGroup(
@@ -105,6 +132,9 @@ GUARDED_FILES = (
             *("sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth"),
             *(".pdbrc", ".pythonrc", ".pythonrc.py", ".ipython/", ".jupyter/", ".gdbinit", ".lldbinit"),
             *(".irbrc", ".pryrc", ".rspec", ".rprofile", ".user.ini", ".htaccess", "bunfig.toml"),
+            *(".byebugrc", ".renviron", ".ghci", ".ocamlinit", ".iex.exs", ".erlang", ".perldb", ".octaverc"),
+            *(".psqlrc", ".sqliterc", ".mongorc.js", ".mongoshrc.js", ".lessfilter", ".mailcap"),
+            *(".procmailrc", ".forward"),
         ),
     ),
     GuardedGroup(
@@ -122,11 +152,21 @@ GUARDED_FILES = (
                 ".bazelrc",
                 ".bazelversion",
             ),
+            *(
+                "tools/bazel",
+                ".bazeliskrc",
+                ".buckconfig",
+                ".buckconfig.local",
+                "gradle/wrapper/",
+                ".sbtopts",
+            ),
+            *(".jvmopts", ".swiftpm/", ".terraformrc", ".pip/", "pip.ini", ".pixi/config.toml"),
+            *("pnpm-workspace.yaml", ".curlrc", ".wgetrc"),
         ),
     ),
 )
 
-NOT_WHOLE = frozenset({".config", ".yarn"})
+NOT_WHOLE = frozenset({".config", ".pixi", ".yarn"})
 """Folders of which only parts are obeyed, and in which ordinary commands write."""
 
 

@@ -71,7 +71,7 @@ class CommandOutput:
             del self._tail[:-MAX_END_BYTES]
 
     @property
-    def is_flood(self) -> bool:
+    def is_over_limit(self) -> bool:
         return self.total_bytes > MAX_OUTPUT_FILE_BYTES
 
     def text(self) -> str:
@@ -91,10 +91,10 @@ class CommandOutput:
         self._seen_bytes = self.total_bytes
         if is_first:
             return self.text()
-        held = self._head + self._tail if self.total_bytes <= 2 * MAX_END_BYTES else self._tail
-        lost = max(0, fresh - len(held))
+        kept = self._head + self._tail if self.total_bytes <= 2 * MAX_END_BYTES else self._tail
+        lost = max(0, fresh - len(kept))
         return (f"[… {lost:,} bytes left out here]\n" if lost else "") + strip_terminal_codes(
-            held[len(held) - fresh + lost :]
+            kept[len(kept) - fresh + lost :]
         )
 
     def last_line(self) -> str:
@@ -177,7 +177,7 @@ class SandboxJob:
         while part := await self.command.read():
             self.output.add(part)
             on_progress(decoder.decode(part))
-            if self.output.is_flood:
+            if self.output.is_over_limit:
                 self.cut(f"it was ended: it printed more than {MAX_OUTPUT_FILE_BYTES // 2**20} MiB")
                 return
         # It may have closed its output and gone on.

@@ -315,6 +315,21 @@ WRITE_SYSCALLS: dict[str, dict[str, int]] = {
 
 NEW_WRITE_SYSCALLS = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
+"""Where a filter finds the call's number, the processor and the low halves of its arguments."""
+
+MODE_SYSCALLS: dict[str, dict[int, int]] = {
+    X86: {85: _SECOND, 90: _SECOND, 91: _SECOND, 133: _SECOND, 259: _THIRD, 268: _THIRD, 452: _THIRD},
+    ARM: {33: _THIRD, 52: _SECOND, 53: _THIRD, 452: _THIRD},
+}
+"""`creat`, `chmod`, `mknod` and their like, with the argument that is the mode of a file."""
+OPEN_SYSCALLS: dict[str, dict[int, int]] = {X86: {2: _SECOND, 257: _THIRD}, ARM: {56: _THIRD}}
+"""`open` and `openat`, with the argument that is the flags. The mode of a new file is the next one."""
+OPENAT2 = 437
+CREATING_FLAGS = 0o100 | 0o20000000
+SET_ID_MODES = 0o6000
+"""A file with one of these runs with the rights of its owner, whoever of the machine's users starts it."""
+
 CLONE = {X86: 56, ARM: 220}
 CLONE3 = 435
 NEW_NAMESPACES = 0x7E020000
@@ -327,8 +342,6 @@ FILE_FLAG_IOCTLS = (0x40086602, 0x401C5820)
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _DENY = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _EACCES, _ENOSYS = 1, 13, 38
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Where a filter finds the call's number, the processor and the low halves of two arguments."""
 
 
 def is_supported_machine(machine: str) -> bool:
@@ -354,8 +367,13 @@ def build_seccomp_filter(machine: str, *, may_change: bool) -> bytes:
         lines += [_line(_AT_LEAST, 0x40000000, 0, 1), _line(_RETURN, _DENY | _ENOSYS)]
     for number in sorted(denied):
         lines += [_line(_EQUAL, number, 0, 1), _line(_RETURN, _DENY | _EACCES)]
-    # Its flags are behind a pointer, where no filter can look; programs fall back to `clone`.
-    lines += [_line(_EQUAL, CLONE3, 0, 1), _line(_RETURN, _DENY | _ENOSYS)]
+    # Their flags are behind a pointer, where no filter can look; programs fall back to `clone` and `openat`.
+    for number in (CLONE3, OPENAT2):
+        lines += [_line(_EQUAL, number, 0, 1), _line(_RETURN, _DENY | _ENOSYS)]
+    for number, argument in MODE_SYSCALLS[machine].items():
+        lines += _when(number, argument, [_line(_ANY_BIT, SET_ID_MODES, 0, 1)])
+    for number, argument in OPEN_SYSCALLS[machine].items():
+        lines += _when_creating(number, argument)
     lines += _when(CLONE[machine], _FIRST, [_line(_ANY_BIT, NEW_NAMESPACES, 0, 1)])
     lines += _when(IOCTL[machine], _SECOND, [_line(_EQUAL, request, 0, 1) for request in requests])
     return b"".join([*lines, _line(_RETURN, _ALLOW)])
@@ -370,13 +388,26 @@ def _when(number: int, argument: int, tests: list[bytes]) -> list[bytes]:
     return [_line(_EQUAL, number, 0, len(inside)), *inside]
 
 
+def _when_creating(number: int, flags: int) -> list[bytes]:
+    """For a call that opens: deny it where it would make a file that runs with its owner's rights."""
+    inside = [
+        _line(_LOAD, flags),
+        _line(_ANY_BIT, CREATING_FLAGS, 0, 3),
+        _line(_LOAD, flags + 8),
+        _line(_ANY_BIT, SET_ID_MODES, 0, 1),
+        _line(_RETURN, _DENY | _EPERM),
+        _line(_RETURN, _ALLOW),
+    ]
+    return [_line(_EQUAL, number, 0, len(inside)), *inside]
+
+
 def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
     return struct.pack("=HBBI", code, if_so, if_not, value)
 
 
 def install_seccomp_filter(program: bytes) -> None:
     """For this process and all that it starts, for good."""
-    held = ctypes.create_string_buffer(program, len(program))
+    buffer = ctypes.create_string_buffer(program, len(program))
     # Native alignment: the pointer to the lines stands after their count.
-    about = struct.pack("@HP", len(program) // 8, ctypes.addressof(held))
+    about = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, about)

@@ -1,30 +1,26 @@
 """Which sandbox this machine supports, found by trying, and how a command is launched in it.
 
 Landlock, mounts and a system call filter where the kernel has them; bubblewrap where it has not. A profile
-that neither supports is refused, never run without a sandbox. Also builds the environment variables of a
-command.
+that neither supports is refused, never run without a sandbox.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import resource
-import secrets
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.agent.sandbox.command import SupervisedCommand
-from sevenfold.agent.sandbox.folders import choose_writable_root, list_guarded_names, list_readable_folders
+from sevenfold.agent.sandbox.folders import choose_writable_root, list_guarded_paths, list_readable_folders
 from sevenfold.agent.sandbox.kernel import (
     MIN_LANDLOCK_VERSION,
     SCRATCH,
@@ -33,126 +29,15 @@ from sevenfold.agent.sandbox.kernel import (
     read_landlock_version,
 )
 from sevenfold.agent.sandbox.supervisor import LaunchSpec
+from sevenfold.agent.sandbox.variables import (
+    PLAIN_VARIABLES,
+    build_open_environ,
+    build_sandboxed_environ,
+    list_secret_variables,
+)
 from sevenfold.core.events import Emit, SandboxFailed, VariablesHeld, ignore_event
-from sevenfold.core.secrets import find_secrets
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
-
-# Which environment variables a sandboxed command gets: none that looks like a secret by name or value.
-
-_SECRET_NAME = re.compile(
-    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|CREDS|AUTH|(?:USER|DB|_|^)(?:PASS|PWD?|PAT|DSN))"
-    r"(?:_?\d+|_(?:BASE|PROD|PRODUCTION|LIVE|DEV|TEST|STAGING|OLD|NEW|VALUE|DEFAULT|ADMIN|ROOT))?$",
-    re.IGNORECASE,
-)
-_SECRET_PART = re.compile(r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS|CREDS)_", re.IGNORECASE)
-_NO_SECRET = re.compile(r"[/~.]\S*|[+-]?\d+(?:\.\d+)?|true|false|yes|no|on|off", re.IGNORECASE)
-"""A path, a number or a switch: `PASSWORD_STORE_DIR`, `SECRET_ROTATION_DAYS`."""
-_PASSWORD_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
-"""An address with a password in it, whatever it leads to."""
-_SECRET_VALUE = re.compile(
-    r"\b(?:sk|rk|pk)[-_](?:live|test|ant|proj)[-_]\w{8,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}"
-    r"|\bglpat-[\w-]{16,}|\bxox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bsfm_[a-z0-9]{1,40}_[\w-]{43}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
-    r"|(?i:(?:password|passwd|passphrase|\bpwd)[\"']?\s*[=:]\s*[\"']?[^\s\"';&,}]{3,}"
-    r"|\"(?:auth|identitytoken)\"\s*:\s*\"[^\"]{6,}\")"
-)
-"""The best-known forms, and passwords in options and connection strings, which may be words."""
-_PLAIN = frozenset(
-    {"PATH", "HOME", "PWD", "OLDPWD", "SHELL", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "_"}
-)
-"""Names that every program needs, and whose values are the system's."""
-
-_LEADS_OUT = frozenset(
-    {
-        "SSH_AUTH_SOCK",
-        "SSH_AGENT_PID",
-        "DBUS_SESSION_BUS_ADDRESS",
-        "DISPLAY",
-        "WAYLAND_DISPLAY",
-        "GPG_AGENT_INFO",
-    }
-)
-"""Ways to other programs of the user's."""
-
-_FINGERPRINT_KEY = secrets.token_bytes(16)
-"""Of this process: what is found here is shown to nobody."""
-
-_QUIET = {
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "TERM": "dumb",
-}
-"""Nobody sits in front of it: what asks or pages would wait for ever."""
-
-
-def build_open_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """The user's own."""
-    return {"PATH": os.defpath, **environ, **_QUIET}
-
-
-def list_secret_variables(environ: Mapping[str, str], passed: Collection[str] = ()) -> tuple[str, ...]:
-    """The names of variables that a sandboxed command does not get, sorted; `passed` are those it gets all
-    the same."""
-    return tuple(
-        sorted(
-            name for name, value in environ.items() if name not in passed and is_secret_variable(name, value)
-        )
-    )
-
-
-@lru_cache(maxsize=1_024)
-def is_secret_variable(name: str, value: str) -> bool:
-    """Whether a variable looks like a secret: its name says so, or its value holds one."""
-    if not value or name in _PLAIN:
-        return False
-    if _SECRET_NAME.search(name) or _PASSWORD_URL.search(value) or _SECRET_VALUE.search(value):
-        return True
-    if _SECRET_PART.search(name) and not _NO_SECRET.fullmatch(value):
-        return True
-    found = find_secrets(f"{name}={value}", key=_FINGERPRINT_KEY)
-    return bool(found.findings) or found.refusal not in (None, "no engine")
-
-
-def leads_out(name: str) -> bool:
-    """Whether a variable names a way to another program of the user's."""
-    return name in _LEADS_OUT
-
-
-# Environment variables of a command.
-_GIT = {
-    "core.fsmonitor": "",
-    "core.hooksPath": "/dev/null",
-    "core.pager": "cat",
-    "core.sshCommand": "false",
-    "credential.helper": "",
-}
-"""Git runs programs that a repository names, while it only looks; where nothing may change, none of them."""
-
-
-def build_sandboxed_environ(
-    environ: Mapping[str, str], profile: SandboxProfile, passed: Collection[str] = ()
-) -> dict[str, str]:
-    """Without secrets, and without ways to other programs of the user's."""
-    held = frozenset(list_secret_variables(environ, passed))
-    kept = {
-        name: value
-        for name, value in build_open_environ(environ).items()
-        if name not in held and not leads_out(name)
-    }
-    if profile == "read-only":
-        return kept | _git_off()
-    return kept | {"TMPDIR": SCRATCH, "TMP": SCRATCH, "TEMP": SCRATCH}
-
-
-def _git_off() -> dict[str, str]:
-    found = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_COUNT": str(len(_GIT))}
-    for at, (name, value) in enumerate(_GIT.items()):
-        found |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
-    return found
-
 
 SandboxBackend: TypeAlias = Literal["namespaces", "landlock", "bubblewrap"]
 """`namespaces`: Landlock and more; `landlock`: Landlock alone, which holds what may change nothing, unless it
@@ -207,7 +92,7 @@ class Sandbox:
             root = choose_writable_root(place)
             # Mounted over a project that lies there, scratch space would hide it.
             orders.writable = [str(root)] if root.is_relative_to(SCRATCH) else [str(root), SCRATCH]
-            orders.guarded = [str(root / name) for name in sorted(list_guarded_names(root))]
+            orders.guarded = list_guarded_paths(root)
         if self.means[profile] == "bubblewrap":
             orders.argv = [*_wrapped(self.bubblewrap or "bwrap", orders), *argv]
             orders.filter_file = FILTER_FD
@@ -345,7 +230,7 @@ async def _try(sandbox: Sandbox, profile: SandboxProfile, environ: Mapping[str, 
         area = _TrialArea(folder, listener)
         area.create()
         # The user's own variables have no part in a trial: nobody need look through them for secrets yet.
-        plain = {name: value for name, value in environ.items() if name in _PLAIN}
+        plain = {name: value for name, value in environ.items() if name in PLAIN_VARIABLES}
         place = ToolContext(root=area.inside, cwd=area.inside, environ=plain)
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):

@@ -115,10 +115,10 @@ def supervise_command(orders_file: int, status_file: int) -> None:
     except OSError as error:
         _tell(status_file, f"failed {error}")
         os._exit(_FAILED)
-    _oversee(orders, status_file)
+    _supervise(orders, status_file)
 
 
-def _oversee(orders: LaunchSpec, status_file: int) -> None:
+def _supervise(orders: LaunchSpec, status_file: int) -> None:
     """Start the command and stay until nothing of it is left."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     parent = os.getpid()
@@ -165,8 +165,8 @@ class SupervisorLoop:
                 return
 
     def _pause(self) -> int:
-        is_young = time.monotonic() - self._began < 2
-        return int(COUNT_INTERVAL_SECONDS[0 if is_young or self._deadline else 1] * 1000)
+        is_new = time.monotonic() - self._began < 2
+        return int(COUNT_INTERVAL_SECONDS[0 if is_new or self._deadline else 1] * 1000)
 
     def _may_go_on(self) -> bool:
         if not os.read(0, 1):

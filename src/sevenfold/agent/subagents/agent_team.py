@@ -224,7 +224,7 @@ class AgentTeam:
         except Exception as error:  # nobody else would hear of what went wrong in the background
             ending = SubagentOutcome(outcome="failed", text=f"{type(error).__name__}: {error}")
         finally:
-            member.ending = ending
+            member.ending, member.ended = ending, monotonic()
             emit(ending.event(member.entry))
         if member.queued:
             # Said to it between its last round and its end.
@@ -269,8 +269,12 @@ class AgentSummary:
     name: str
     state: str
     activity: str
+    task: str
+    """What it was started for."""
+    last_call: str
+    """The tool call that it made last; empty: none yet."""
     elapsed: timedelta
-    """Since it was started."""
+    """From its start to its end, or until now."""
     tokens: int
     """That it used so far; 0: not known."""
     spent_usd: float | None
@@ -389,13 +393,16 @@ def _summarize(member: Subagent) -> AgentSummary:
     spent = member.agent.spent if member.agent else ()
     usages = [one.usage for one in spent] or ([member.ending.usage] if member.ending else [])
     cost = sum_costs(one.cost for one in spent) if spent else None
+    until = monotonic() if member.ended is None else member.ended
     return AgentSummary(
         name=member.name,
         state=member.state,
         activity=_said(member),
-        elapsed=timedelta(seconds=monotonic() - member.started),
+        task=member.entry.description,
+        last_call=member.last_call,
+        elapsed=timedelta(seconds=until - member.started),
         tokens=sum(used.read + used.written + used.fresh + used.output for used in usages),
-        spent_usd=None if cost is None else float(cost.total),
+        spent_usd=member.spent_usd if cost is None else float(cost.total),
     )
 
 

@@ -192,13 +192,23 @@ def _fold(name: str) -> str:
 
 def _read_folder(folder: DefinitionFolder) -> Iterator[_Definition | DefinitionSkipped]:
     reader = CachedFileReader()
-    for path in _files(folder.path):
+    files = _files(folder.path)
+    if files and folder.root and not _is_below(folder.path, folder.root):
+        yield DefinitionSkipped(
+            str(folder.path), f"it leads out of {folder.root}; put the folder itself there"
+        )
+        return
+    for path in files:
         try:
             text = reader.read(path, within=(folder.path,)).text
             name = path.relative_to(folder.root).as_posix() if folder.root else path.name
             yield _Definition(parse_definition(text, folder.origin, path), path, name, text.encode())
         except SevenfoldError as error:
             yield DefinitionSkipped(str(path), str(error))
+
+
+def _is_below(path: Path, root: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
 def parse_definition(text: str, origin: DefinitionOrigin, path: Path) -> AgentDefinition:

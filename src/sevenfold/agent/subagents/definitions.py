@@ -284,6 +284,11 @@ class Subagent:
     """What it is doing, in a line."""
     ending: SubagentOutcome | None = None
     started: float = field(default_factory=monotonic)
+    ended: float | None = None
+    last_call: str = ""
+    """The tool call that it made last, as a person reads it."""
+    spent_usd: float | None = None
+    """Once it has ended; None: not known."""
 
     @property
     def name(self) -> str:
@@ -317,15 +322,15 @@ def render_subagent_end(member: Subagent, ending: SubagentOutcome) -> str:
 class AttributedProvider(ProviderWrapper):
     """A provider whose calls are booked to somebody: an agent's own conversation is not its starter's."""
 
-    def __init__(self, inner: Provider, who: str, book: RecordUsage | None = None) -> None:
+    def __init__(self, inner: Provider, who: str, on_usage: RecordUsage | None = None) -> None:
         super().__init__(inner)
-        self._who, self._book = who, book
+        self._who, self._on_usage = who, on_usage
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         own = replace(request, purpose=self._who) if request.purpose == MAIN_KIND else request
         reply = await self._inner.send(own, on_delta)
-        if self._book is not None:
-            self._book(own, reply)
+        if self._on_usage is not None:
+            self._on_usage(own, reply)
         return reply
 
     async def close(self) -> None:

@@ -177,9 +177,9 @@ class MailListener:
     ) -> Self:
         """Take the name and begin to listen; `LockBusy` where a living process has it."""
         async with AsyncExitStack() as exits:
-            held = exits.enter_context(ExitStack())
-            await run_blocking(lambda: office.roster.claim(listed, held))
-            box = await run_blocking(lambda: office.open_mailbox(listed.name, held))
+            claims = exits.enter_context(ExitStack())
+            await run_blocking(lambda: office.roster.claim(listed, claims))
+            box = await run_blocking(lambda: office.open_mailbox(listed.name, claims))
             feed = MailFeed(listed.name, box, sessions, listed.session, emit=emit)
 
             async def take(mail: Mail) -> None:
@@ -301,17 +301,17 @@ class TeamMail:
     async def _send_to_all(self, sender: str, letter: MailMessage, summary: str) -> str:
         own = [member for member in self._team.members if member.is_running and member.entry.kind == "fresh"]
         here = frozenset({self.name, *(member.name for member in own)})
-        told = await self._office.send_to_all(sender, here, letter, summary)
-        for name in (*told, *here):
+        receivers = await self._office.send_to_all(sender, here, letter, summary)
+        for name in (*receivers, *here):
             self._handshakes.ask(letter, name)
         if sender != self.name:
             self._send_to_lead(sender, letter)
-            told.append(LEAD_NAME)
+            receivers.append(LEAD_NAME)
         for member in own:
             if member.name != sender:
                 member.post(render_mail(uuid4().hex, sender, letter))
-                told.append(member.name)
-        return f"sent to {', '.join(sorted(told))}" if told else "nobody else runs"
+                receivers.append(member.name)
+        return f"sent to {', '.join(sorted(receivers))}" if receivers else "nobody else runs"
 
     def _send_to_lead(self, sender: str, letter: MailMessage) -> str:
         if sender == self.name:

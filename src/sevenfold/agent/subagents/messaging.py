@@ -1,12 +1,12 @@
 """Sends messages to other agents and sessions.
 
-`Roster` lists the names in a project. `MailSender` writes to mailboxes of the project and to sockets of other
-sessions. `SendMessageTool` is the tool that the model calls.
+`Roster` lists the names in a project, `read_started_agents` the agents of one session. `MailSender` writes to
+mailboxes of the project and to sockets of other sessions. `SendMessageTool` is the tool that the model calls.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +16,15 @@ from uuid import uuid4
 from sevenfold.agent.subagents.socket_mail import SOCKET_SENDER_PREFIX, send_over_socket
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import AddressUnknown, FileMissing, InputError, LockBusy, WireError
+from sevenfold.core.errors import (
+    AddressUnknown,
+    FileMissing,
+    InputError,
+    LockBusy,
+    SevenfoldError,
+    StoreError,
+    WireError,
+)
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, get_string, object_schema, read_object, write_json
@@ -44,7 +52,6 @@ from sevenfold.store.mailbox import Mail, Mailbox, MailSettings
 # resume.
 
 AgentKind: TypeAlias = Literal["main", "fresh", "fork", "teammate"]
-AGENT_KINDS: tuple[AgentKind, ...] = ("main", "fresh", "fork", "teammate")
 
 PLAN_APPROVED = "approved"
 MAX_ROSTER_ENTRY_BYTES = 16 * 1024
@@ -104,6 +111,45 @@ class Roster:
                 return False
         except LockBusy:
             return True
+
+
+# The agents that a session has started, named or not: a line each in the session's folder. What they were
+# billed is part of the session's bill, also in another process.
+
+STARTED_AGENTS_FILE = "agents.jsonl"
+MAX_STARTED_AGENTS_BYTES = 4 * 1024 * 1024
+"""Thirty thousand agents; what is beyond is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedAgent:
+    """An agent that a session has started."""
+
+    session: str
+    """Its own."""
+    who: str
+    """Whose calls its are, in the starter's bill."""
+
+
+def write_started_agent(folder: Path, started: StartedAgent) -> None:
+    """Write down in the starter's folder that there is one more. Blocks on the disk."""
+    with Folder.open(folder, create=True) as opened:
+        opened.append(STARTED_AGENTS_FILE, write_json(write_fields(started)) + b"\n")
+
+
+def read_started_agents(sessions: Folder, session: str) -> tuple[StartedAgent, ...]:
+    """Each once, in the order they were started; a line that cannot be read is passed over. Blocks on the
+    disk."""
+    try:
+        data = sessions.read_range(f"{session}/{STARTED_AGENTS_FILE}", 0, MAX_STARTED_AGENTS_BYTES)
+    except StoreError:
+        return ()
+    found: dict[str, StartedAgent] = {}
+    for line in data.splitlines():
+        with suppress(SevenfoldError):
+            started = read_fields(StartedAgent, read_object(line))
+            found.setdefault(started.session, started)
+    return tuple(found.values())
 
 
 class MailSender:

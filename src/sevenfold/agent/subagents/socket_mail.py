@@ -107,7 +107,7 @@ class MailSocket:
         await self.close()
 
 
-async def send_over_socket(path: Path, mail: Mail, *, patience: timedelta = SOCKET_MAIL_TIMEOUT) -> None:
+async def send_over_socket(path: Path, mail: Mail, *, wait: timedelta = SOCKET_MAIL_TIMEOUT) -> None:
     """Deliver a message to the session that listens at `path`; an error says why it was not."""
     wire = write_json(write_fields(mail))
     if len(wire) > MAX_MAIL_BYTES:
@@ -117,16 +117,16 @@ async def send_over_socket(path: Path, mail: Mail, *, patience: timedelta = SOCK
         )
     _refuse_foreign(path)
     try:
-        async with asyncio.timeout(patience.total_seconds()):
-            told = await _exchange(path, wire)
+        async with asyncio.timeout(wait.total_seconds()):
+            reply = await _exchange(path, wire)
     except TimeoutError as error:
         raise MailError(
-            f"{path} gave no answer for {patience.total_seconds():g} s; it may have the message"
+            f"{path} gave no answer for {wait.total_seconds():g} s; it may have the message"
         ) from error
     except (OSError, EOFError) as error:
         raise AddressUnknown(f"nobody listens at {path} ({error}); its session may have ended") from error
-    if told.get("ok") is not True:
-        raise MailError(f"{path} did not take the message: {told.get('reason', 'it did not say why')}")
+    if reply.get("ok") is not True:
+        raise MailError(f"{path} did not take the message: {reply.get('reason', 'it did not say why')}")
 
 
 async def _exchange(path: Path, wire: bytes) -> JsonObject:
@@ -149,12 +149,12 @@ async def _answer(
         async with asyncio.timeout(SOCKET_MAIL_TIMEOUT.total_seconds()):
             _check_peer(writer)
             await take(_read_mail(read_object(await _read_frame(reader))))
-            told = JsonObject({"ok": True})
+            result = JsonObject({"ok": True})
     except (SevenfoldError, TimeoutError, OSError, EOFError) as error:
         reason = str(error) or type(error).__name__
         emit(PeerDismissed(str(path), reason))
-        told = JsonObject({"ok": False, "reason": reason})
-    answer = write_json(told)
+        result = JsonObject({"ok": False, "reason": reason})
+    answer = write_json(result)
     # Who asked may be gone by now, and has no claim to an answer then.
     with suppress(OSError):
         writer.write(_LENGTH.pack(len(answer)) + answer)

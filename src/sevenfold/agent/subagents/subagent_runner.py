@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import (
-    ONLOOKER_PROMPT,
+    OBSERVER_PROMPT,
     find_side_model,
     render_tail,
 )
@@ -42,8 +42,16 @@ from sevenfold.agent.subagents.definitions import (
     narrow_tools,
     read_agent_memory,
 )
-from sevenfold.agent.subagents.messaging import PLAN_APPROVED, SEND_MESSAGE_NAME, MailSender, RosterEntry
+from sevenfold.agent.subagents.messaging import (
+    PLAN_APPROVED,
+    SEND_MESSAGE_NAME,
+    MailSender,
+    RosterEntry,
+    StartedAgent,
+    write_started_agent,
+)
 from sevenfold.agent.subagents.teammate_process import (
+    TEAMMATE_KIND,
     PermissionQuery,
     TeammateConfig,
     TeammateProcess,
@@ -54,7 +62,7 @@ from sevenfold.agent.subagents.teammate_process import (
 from sevenfold.agent.subagents.worktree import WORKTREES_FOLDER, WorktreeOutcome, Worktrees
 from sevenfold.agent.tool import OnProgress, Tool
 from sevenfold.core.errors import SevenfoldError, WireError, WorktreeError
-from sevenfold.core.events import DefinitionLimited, Emit, MailSkipped, ProgressSkipped
+from sevenfold.core.events import DefinitionLimited, Emit, MailSkipped, ProgressSkipped, WriterFailed
 from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.models import Model
 from sevenfold.core.prices import Catalog
@@ -133,7 +141,7 @@ class ProgressReporter:
 
 
 async def _ask_cheap(agent: Agent, model: Model, tail: str) -> str:
-    frame = RequestParams(model=model.name, max_tokens=PROGRESS_OUTPUT_TOKENS, system=ONLOOKER_PROMPT)
+    frame = RequestParams(model=model.name, max_tokens=PROGRESS_OUTPUT_TOKENS, system=OBSERVER_PROMPT)
     asked = Message("user", f"{fence_text('steps', tail)}\n\n{_ASK}")
     return (await agent.provider.send(ModelRequest(frame, (asked,), purpose=PROGRESS_KIND))).text
 
@@ -149,6 +157,11 @@ _FORK = (
     "You are a fork of the conversation above, which goes on without you. Do this one thing, then answer "
     "with the result; do not go on with anything else, start no agent and ask nobody.\n\n"
 )
+
+
+def find_caller(order: SpawnRequest) -> str:
+    """Whose calls a fresh agent's are, in the bill of whoever starts it."""
+    return "background agent" if order.is_background else AGENT_TOOL_NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +192,16 @@ class SubagentRunner:
             case _:
                 return await self._run_fresh(member, order, send_tool, on_progress)
 
+    async def _write_down(self, member: Subagent, who: str) -> None:
+        """Whose agent it is: its bill is part of the starter's, also when that is opened again."""
+        folder, started = self.lead.place.session_folder, StartedAgent(member.entry.session, who)
+        if folder is None:
+            return
+        try:
+            await run_blocking(lambda: write_started_agent(folder, started))
+        except SevenfoldError as error:
+            self.lead.place.emit(WriterFailed("the list of agents", str(error)))
+
     async def _run_fresh(
         self, member: Subagent, order: SpawnRequest, send_tool: Tool, on_progress: OnProgress
     ) -> SubagentOutcome:
@@ -189,8 +212,8 @@ class SubagentRunner:
         async with AsyncExitStack() as exits:
             if order.name:
                 # Others may want to talk with it, now or later.
-                held = exits.enter_context(ExitStack())
-                await run_blocking(lambda: self.mail_sender.roster.claim(member.entry, held))
+                claims = exits.enter_context(ExitStack())
+                await run_blocking(lambda: self.mail_sender.roster.claim(member.entry, claims))
             if order.is_isolated:
                 trees = self._worktrees()
                 # What killed processes left behind goes now: nobody else looks for it.
@@ -199,6 +222,7 @@ class SubagentRunner:
                 member.entry = replace(member.entry, cwd=str(tree.tree.path))
             child = await self._open(member, order, send_tool)
             exits.push_async_callback(child.close)
+            await self._write_down(member, find_caller(order))
             every = self.settings.progress_every
             if every is not None:
                 exits.push_async_callback(_end, asyncio.create_task(self._tell(member, on_progress, every)))
@@ -216,6 +240,7 @@ class SubagentRunner:
     ) -> SubagentOutcome:
         def watch(seen: TurnEvent) -> None:
             if isinstance(seen, ToolStarted):
+                member.last_call = seen.said
                 on_progress(f"{member.name}: {seen.said}\n")
 
         member.agent = child
@@ -230,7 +255,7 @@ class SubagentRunner:
                 end = await child.run_turn(None, watch)
                 rounds += end.rounds
         finally:
-            member.agent = None
+            member.agent, member.spent_usd = None, child.spent_usd
         text = end.text if end.error is None else f"{end.text}\n\n{end.error}".strip()
         used = sum_usage(spent.usage for spent in child.session.spent)
         return SubagentOutcome(outcome=end.reason, text=text, rounds=rounds, usage=used)
@@ -238,10 +263,10 @@ class SubagentRunner:
     async def _open(self, member: Subagent, order: SpawnRequest, send_tool: Tool) -> Agent:
         definition, listed = member.definition, member.entry
         memory = await self._memory(member)
-        who = "background agent" if order.is_background else AGENT_TOOL_NAME
+        who = find_caller(order)
         lead, guard = self.lead, self.lead.toolbox.guard
 
-        def book(request: ModelRequest, reply: ModelResponse) -> None:
+        def add_usage(request: ModelRequest, reply: ModelResponse) -> None:
             lead.subagent_usage.add(who, request.frame.model, reply, lead.place.clock.now().date())
 
         child = await self.open_child(
@@ -253,7 +278,7 @@ class SubagentRunner:
                 system=_system(definition.prompt, memory),
                 only=None if definition.tools is None else frozenset(definition.tools) - LEAD_ONLY_TOOLS,
                 also=(send_tool,),
-                provider=AttributedProvider(lead.provider, who, book),
+                provider=AttributedProvider(lead.provider, who, add_usage),
                 ask=self._ask(member),
                 emit=lead.place.emit,
             )
@@ -353,6 +378,8 @@ class SubagentRunner:
         process = await start_teammate(charge, self.lead.place.environ)
         attending = asyncio.create_task(self._attend(process, member))
         try:
+            if not order.is_detached:  # one that is goes on by itself, and has an account of its own
+                await self._write_down(member, TEAMMATE_KIND)
             wrong = await process.wait()
             await asyncio.wait({attending}, timeout=DRAIN_TIMEOUT.total_seconds())
         finally:
@@ -371,7 +398,7 @@ class SubagentRunner:
                     if isinstance(said, PermissionQuery):
                         asking.add(asyncio.create_task(self._answer(process, member, said)))
                     else:
-                        self._book(said)
+                        self._add_usage(said)
                 except WireError as error:
                     self.lead.place.emit(MailSkipped(member.name, str(error)))
         finally:
@@ -384,7 +411,7 @@ class SubagentRunner:
         async with guard.grants.asking if isinstance(guard, Guard) else nullcontext():
             process.answer(asked.id, await self._ask(member)(asked.question))
 
-    def _book(self, paid: UsageReport) -> None:
+    def _add_usage(self, paid: UsageReport) -> None:
         today = self.lead.place.clock.now().date()
         self.lead.subagent_usage.add_usage(
             paid.who, paid.model, read_stored_usage(paid.wire, paid.dialect), today

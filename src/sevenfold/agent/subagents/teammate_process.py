@@ -29,6 +29,8 @@ from sevenfold.core.settings.sections import PermissionMode
 # The pipes: one line of JSON for each message. The teammate asks whether a tool may run and reports what it
 # paid; the lead answers.
 
+TEAMMATE_KIND = "teammate"
+"""Its kind of spending."""
 MAX_PIPE_LINE_BYTES = 8 * 1024 * 1024
 """Bytes of one thing said: a file that is to be written is shown to whoever is asked."""
 
@@ -239,12 +241,12 @@ class TeammateProcess:
         said = await self._errors
         return "" if code == 0 else f"its process ended with {code}: {said or 'it said nothing'}"
 
-    async def end(self, patience: timedelta = TEAMMATE_EXIT_TIMEOUT) -> None:
+    async def end(self, wait: timedelta = TEAMMATE_EXIT_TIMEOUT) -> None:
         """Let go of it and wait until it is gone; one that does not go is killed."""
         if self._running.stdin is not None:
             self._running.stdin.close()
         try:
-            async with asyncio.timeout(patience.total_seconds()):
+            async with asyncio.timeout(wait.total_seconds()):
                 await self._running.wait()
         except TimeoutError:
             with suppress(ProcessLookupError):

@@ -5,7 +5,8 @@ ends; otherwise it stays, with its branch, for a person to look at. The next pro
 left: a worktree belongs to the process that holds its lock, and the kernel releases locks.
 
 A repository can name programs for git to run. Nobody has agreed to those, so git never reads the repository's
-configuration: see `store/safe_git.py` and `store/safe_git.py`.
+configuration: see `store/safe_git.py`. Nor is a git folder
+used that belongs to another checkout, or one whose parts are links: its files would come from elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sevenfold.core.system import await_shielded, run_blocking
 from sevenfold.layers.forks.policy import check_agent_name
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.project.git import GitFolders, find_git_folders, find_records
+from sevenfold.store.project.git import GitFolders, find_own_git_folders, find_records
 from sevenfold.store.safe_git import (
     PlainRepository,
     add_record,
@@ -146,9 +147,11 @@ class Worktrees:
         await run_blocking(lambda: mark_finished(record))
 
     def _find_folders(self) -> GitFolders:
-        found = find_git_folders(self._root)
+        found = find_own_git_folders(self._root)
         if found is None:
-            raise GitError(f"{self._root} is not a git repository")
+            raise GitError(
+                f"{self._root} is not a git repository, or its .git leads to a folder that does not name it"
+            )
         return found
 
     async def _settle(self, tree: Worktree) -> str:

@@ -22,7 +22,6 @@ from sevenfold.core.errors import FileExists, FileMissing, SevenfoldError, Store
 from sevenfold.core.events import CheckpointFailed, Emit, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import RecordId
-from sevenfold.store.files.disk import write_all
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.user_files import FileState, find_file_state, remove_file, replace_file
 
@@ -32,7 +31,6 @@ MAX_CHECKPOINT_BYTES = 256 * 1024 * 1024
 MAX_CHECKPOINT_LOG_BYTES = 16 * 1024 * 1024
 _MAX_FILE_BYTES = 16 * 1024 * 1024
 """As much as tools edit."""
-_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,9 +257,7 @@ class CheckpointStore:
     def _write(self, folder: Folder, fields: Mapping[str, object]) -> None:
         # On a line of its own, also after one that a dead writer left unfinished.
         line = b"\n" + write_json(freeze_object(fields)) + b"\n"
-        with folder.opened(_LOG, _APPENDING) as fd:
-            write_all(folder.disk, fd, line)
-            folder.disk.fsync(fd)
+        folder.append(_LOG, line)
 
     def _read(self) -> None:
         """Once: whoever holds the session is the only writer."""

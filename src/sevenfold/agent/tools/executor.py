@@ -76,10 +76,10 @@ class ToolBatch:
         """A result for every call; one that has not ended says so."""
         return tuple(_result(use, self.outputs.get(use.id, _CUT_SHORT)) for use in self.uses)
 
-    def add_hook_result(self, event: HookEvent, heard: HookResult) -> None:
-        self.context += (f"{event} hook additional context: {text}" for text in heard.context)
-        self.notices += heard.notices
-        self.stop_reason = self.stop_reason or heard.stop_reason
+    def add_hook_result(self, event: HookEvent, hook_result: HookResult) -> None:
+        self.context += (f"{event} hook additional context: {text}" for text in hook_result.context)
+        self.notices += hook_result.notices
+        self.stop_reason = self.stop_reason or hook_result.stop_reason
 
 
 _CUT_SHORT = ToolOutput(INTERRUPTED_RESULT, is_error=True)
@@ -136,13 +136,13 @@ class ToolExecutor:
     def runner(self, place: ToolContext) -> ToolRunner:
         """Runs calls for a fork, in its own place. What it may call its brief has said: nobody is asked, and
         a command only reads."""
-        held = replace(place, confined_to="read-only")
+        confined = replace(place, confined_to="read-only")
 
         async def run(use: ToolUse) -> ToolResult:
             tool = self._tools.get(use.name)
             if tool is None:
                 return _result(use, self.unknown(use))
-            return _result(use, await self.settle(use, tool.run(use.input, held, _unheard)))
+            return _result(use, await self.settle(use, tool.run(use.input, confined, _ignore_output)))
 
         return run
 
@@ -188,18 +188,18 @@ class ToolExecutor:
         preview = await run_blocking(lambda: tool.preview(use.input, self.place))
         return replace(need, diff=preview) if preview else need
 
-    async def admit(self, use: ToolUse, need: AccessRequest, heard: HookResult) -> PermissionVerdict:
+    async def admit(self, use: ToolUse, need: AccessRequest, hook_result: HookResult) -> PermissionVerdict:
         """Whether a call may run, by the hooks first, then by the guard. What rules deny no hook allows."""
-        if heard.blocked is not None or heard.decision == "deny":
-            return PermissionVerdict("deny", heard.blocked or heard.reason or "a hook denied it")
+        if hook_result.blocked is not None or hook_result.decision == "deny":
+            return PermissionVerdict("deny", hook_result.blocked or hook_result.reason or "a hook denied it")
         guard = self.guard
-        if heard.decision is None or isinstance(guard, ForkGuard):
+        if hook_result.decision is None or isinstance(guard, ForkGuard):
             return await guard.admit(use, need)
         verdict = guard.decide(use, need)
         if verdict.decision == "deny":
             return verdict
-        if heard.decision == "ask":
-            reason = heard.reason or "a hook wants you to be asked"
+        if hook_result.decision == "ask":
+            reason = hook_result.reason or "a hook wants you to be asked"
             async with guard.grants.asking:
                 answer = await guard.ask(PermissionRequest(use=use, need=need, reason=reason))
             if not answer.is_allowed:
@@ -272,15 +272,15 @@ class _Call:
 
     async def _run_needed(self, tool: Tool, need: AccessRequest) -> ToolOutput:
         place, hooks, use = self.box.place, self.box.hooks, self.use
-        heard = await hooks.ask_before(use, need.tool) if hooks else NO_HOOK_RESULT
-        self.answers.add_hook_result("PreToolUse", heard)
-        if heard.updated_input is not None:
+        hook_result = await hooks.ask_before(use, need.tool) if hooks else NO_HOOK_RESULT
+        self.answers.add_hook_result("PreToolUse", hook_result)
+        if hook_result.updated_input is not None:
             # What the model asked for stays in the history; this is what is done.
-            use = replace(use, input=heard.updated_input)
+            use = replace(use, input=hook_result.updated_input)
             need = tool.need(use.input, place)
         need = await self.box.add_preview(tool, use, need)
         self.said = need.said
-        verdict = await self.box.admit(use, need, heard)
+        verdict = await self.box.admit(use, need, hook_result)
         if verdict.decision != "allow":
             self.is_denied = True
             return self.box.deny(use, verdict.reason)
@@ -296,10 +296,10 @@ class _Call:
             return output
         after = await hooks.ask_after(use, _shown(output), self.took, need.tool)
         self.answers.add_hook_result("PostToolUse", after)
-        return _as_heard(output, after)
+        return _with_hook_result(output, after)
 
 
-def _unheard(_text: str) -> None:
+def _ignore_output(_text: str) -> None:
     """For a tool that prints where nobody looks."""
 
 
@@ -312,12 +312,12 @@ def _with_note(output: ToolOutput, note: str) -> ToolOutput:
     return replace(output, content=(Text(note), *blocks))
 
 
-def _as_heard(output: ToolOutput, heard: HookResult) -> ToolOutput:
-    if heard.updated_output is not None:
-        output = replace(output, content=heard.updated_output)
-    if heard.blocked is None:
+def _with_hook_result(output: ToolOutput, hook_result: HookResult) -> ToolOutput:
+    if hook_result.updated_output is not None:
+        output = replace(output, content=hook_result.updated_output)
+    if hook_result.blocked is None:
         return output
-    remark = Text(f"[a hook objects: {heard.blocked}]")
+    remark = Text(f"[a hook objects: {hook_result.blocked}]")
     blocks = (Text(output.content),) if isinstance(output.content, str) else output.content
     return replace(output, content=(*blocks, remark))
 

@@ -34,6 +34,8 @@ _ACTIONS = ("list", "read", "write", "delete")
 _SAVED = Origin(who="agent", why="saved by the agent", said_by="model")
 _FORGETTING = ("forget", "delete", "remove", "drop")
 
+_ARTICLES = ("", " the", " my", " our")
+"""What may stand before a name."""
 _NAME = re.compile(r"(?:team/)?[a-z0-9][a-z0-9_-]{0,79}")
 
 MEMORY_TOOL_SPEC = ToolSpec(
@@ -183,10 +185,10 @@ class MemoryTool:
         return f"remembered as {memory.key}, in the words of the user: {quoted.body}"
 
     def _quote(self, draft: MemoryDraft, stored: StoredMemory | None, memory: Memory) -> MemoryDraft | None:
-        """The same in the user's own sentences, where that can be saved as it stands."""
+        """The same in the user's own sentences, where that can be trusted as it stands."""
         there = stored.memory if stored else None
         quoted = self.conversation.with_own_words(draft, there, memory)
-        if quoted is None or find_unsaved_rule(quoted) is not None:
+        if quoted is None:
             return None
         written = _written(quoted, there)
         refuse_secrets(written.text)
@@ -203,7 +205,11 @@ class MemoryTool:
         change = Remove(key, there.sha256)
         name = re.sub(r"[-_/]", " ", key.removesuffix(".md"))
         # A page may want a rule of the user's forgotten: they have to have said so.
-        wishes = [self.conversation.judge_words(f"{verb} {name}") for verb in _FORGETTING]
+        wishes = [
+            self.conversation.judge_words(f"{verb}{article} {name}")
+            for verb in _FORGETTING
+            for article in _ARTICLES
+        ]
         origin = next((wish for wish in wishes if wish.is_trusted), wishes[0])
         if not origin.is_trusted and self.memory.was_asked([change]):
             return f"{key} stays as it is: {ALREADY_ASKED}; `sevenfold memory review` shows what waits"

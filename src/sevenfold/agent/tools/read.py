@@ -180,10 +180,10 @@ MAX_OUTPUT_CHARS = 4_000
 def render_notebook(data: bytes, name: str) -> str:
     """The cells in order, each under a line that says what it is."""
     try:
-        book = read_object(data)
+        notebook = read_object(data)
     except WireError as error:
         raise FileDamaged(f"{name} is no notebook that can be read: {error}") from error
-    cells = [cell for cell in _items(book.get("cells")) if isinstance(cell, JsonObject)]
+    cells = [cell for cell in _items(notebook.get("cells")) if isinstance(cell, JsonObject)]
     return "\n".join(line for number, cell in enumerate(cells, 1) for line in _cell(cell, number))
 
 

@@ -15,9 +15,16 @@ from sevenfold.agent.sandbox.supervisor import TERMINATION_GRACE_SECONDS
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SandboxFailed
-from sevenfold.core.json import JsonObject, get_choice, get_flag, get_integer, get_string, object_schema
+from sevenfold.core.json import (
+    JsonObject,
+    get_choice,
+    get_flag,
+    get_integer,
+    get_string,
+    object_schema,
+    replace_lone_surrogates,
+)
 from sevenfold.core.settings.sections import PermissionMode, ShellSettings
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 
@@ -116,6 +123,11 @@ class ShellTool:
         return await self._run_to_end(job, self._seconds(given), on_progress)
 
     @property
+    def longest_seconds(self) -> int:
+        """The most that a call may wait for its command."""
+        return self._settings.longest_seconds
+
+    @property
     def has_foreground(self) -> bool:
         """Whether a call waits for a command now."""
         return bool(self._foreground)
@@ -137,9 +149,10 @@ class ShellTool:
                 self._foreground[job] = limit
                 await job.watch(on_progress)
         except TimeoutError:
-            is_moved = job in self._leaving
-            if is_moved:
-                return self._go_on_in_background(job)
+            if job in self._leaving:
+                output = self._go_on_in_background(job)
+                is_moved = True
+                return output
             is_late = True
             job.cut(f"it was ended after {seconds} s")
             with suppress(TimeoutError):
