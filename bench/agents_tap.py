@@ -20,7 +20,8 @@ from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.memory import ProxyMemory
 from sevenfold.proxy.profiles import AgentProfile
-from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer, Upstreams
+from sevenfold.proxy.requests import Upstreams
+from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer
 from sevenfold.proxy.state import StateStore
 from sevenfold.store.files.folder import Folder
 

@@ -15,7 +15,7 @@ import yaml
 
 from sevenfold.core.errors import InputError
 from sevenfold.proxy.agent_files import COPY_PREFIX, RunCopy, drop_option, read_agent_file, remove_left_copies
-from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, Upstreams
+from sevenfold.proxy.requests import ANTHROPIC_API, OPENAI_API, Upstreams
 from sevenfold.store.files.folder import Folder
 from sevenfold.testing import Simulator
 

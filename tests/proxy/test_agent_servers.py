@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from sevenfold.proxy.agent_servers import (
     refuse_project_servers,
 )
 from sevenfold.proxy.profiles import PROFILES, AgentProfile, ProxiedApi, find_profile
-from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, Upstreams
+from sevenfold.proxy.requests import ANTHROPIC_API, OPENAI_API, Upstreams
 
 GATE, URL = "https://gate.example.org/llm", "http://127.0.0.1:1/run/x"
 CODEX = f"""
@@ -237,3 +238,14 @@ def test_a_server_with_a_version_of_its_own_gets_no_other() -> None:
 
 def test_every_agent_that_variables_lead_past_has_its_files_named() -> None:
     assert {one.name for one in PROFILES if not one.config_keys} == {"pi", "continue"}
+
+
+def test_a_comment_that_nothing_closes_is_read_once(tmp_path: Path) -> None:
+    def measure(times: int) -> float:
+        write(tmp_path, "home/.claude/settings.json", "{" + "/* " * times)
+        began = time.process_time()
+        assert read_upstreams(tmp_path, "claude") == Upstreams()
+        return time.process_time() - began
+
+    short = min(measure(2_000) for _ in range(3))
+    assert min(measure(32_000) for _ in range(3)) < 100 * short

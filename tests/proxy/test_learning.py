@@ -47,6 +47,34 @@ def test_a_model_learns_only_for_an_amount_of_the_users(
         assert [memory.read(name).memory.body.strip() for name in names] == [TAUGHT] * is_learnt
 
 
+@pytest.mark.parametrize("has_command", [False, True])
+def test_the_text_of_a_projects_command_waits_for_review(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_command: bool
+) -> None:
+    """Some agents send it as if the user had typed it."""
+    given = {"name": "ferry", "type": "project", "description": "Who starts the ferry", "content": TAUGHT}
+    model = ScriptedProvider([make_response(calls={"memory": given}), "Done."])
+
+    def open_model(_: OtherAgentsSettings, __: Model) -> Provider:
+        return model
+
+    monkeypatch.setattr(learning_model, "open_learning_provider", open_model)
+    home, project = tmp_path / "home", tmp_path / "project"
+    (project / ".opencode/command").mkdir(parents=True)
+    if has_command:
+        (project / ".opencode/command/ferry.md").write_text(f"---\ndescription: Ferry\n---\n{TAUGHT}\n")
+    home.mkdir()
+    (home / "settings.toml").write_text(SETTINGS.format(cents=50))
+    layers = open_layers(home)
+    asked = [user("Look at the ferry."), {"role": "assistant", "content": "Yes."}, user(TAUGHT)]
+    prepared = Asker(layers, project, agent="opencode").prepare(render(asked))
+    layers.answered(prepared, Usage(fresh=10, output=5), is_ended=True)
+    layers.close()
+    assert layers.learn_errors == []
+    with MemoryDir.for_project(project, environ={"SEVENFOLD_HOME": str(home), "HOME": str(home)}) as memory:
+        assert bool(memory.keys()) is not has_command
+
+
 def test_the_process_of_the_proxy_holds_no_key_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     named = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
     for name in named:

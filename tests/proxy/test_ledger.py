@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,8 +14,9 @@ import pytest
 
 from sevenfold.core.usage import Usage
 from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, RequestTarget, find_break
-from sevenfold.proxy.receipt import render_receipt
+from sevenfold.proxy.receipt import read_proxy_ledger, render_receipt
 from sevenfold.proxy.requests import UNREAD_REQUEST, RequestFacts
+from sevenfold.store.files.disk import SystemDisk
 from sevenfold.store.files.folder import Folder
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -218,3 +221,24 @@ def test_a_first_bill_says_why_the_cache_costs_more() -> None:
     assert "the first request pays for writing the cache" in render_receipt(ledger.entries)[1]
     book(ledger, LONGER, read=50_000)
     assert "the first request" not in render_receipt(ledger.entries)[1]
+
+
+def test_a_full_disk_is_told_and_costs_no_later_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Folder.open(tmp_path / "proxy", create=True) as folder:
+        ledger = ProxyLedger(folder=folder, name="a.jsonl")
+        with monkeypatch.context() as patched:
+            patched.setattr(SystemDisk, "write", _write_a_part)
+            book(ledger, FACTS)
+        assert "No space left" in ledger.write_error
+        assert len(ledger.entries) == 1, "it is in the bill"
+        book(ledger, LONGER)
+        assert "No space left" in ledger.write_error, "the file stays without it"
+        assert len(read_proxy_ledger(folder, "a.jsonl")) == 1
+
+
+def _write_a_part(_: SystemDisk, fd: int, data: memoryview) -> int:
+    if len(data) > 10:
+        return os.write(fd, data[:10])
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -22,7 +24,8 @@ from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.profiles import find_profile
 from sevenfold.proxy.receipt import list_ledgers, read_proxy_ledger, render_receipt
-from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer, Upstreams
+from sevenfold.proxy.requests import Upstreams
+from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer
 from sevenfold.proxy.state import RunStore
 from sevenfold.store.files.folder import Folder
 from sevenfold.testing import Simulator
@@ -343,3 +346,34 @@ def start_proxy(upstream: str, tmp_path: Path, options: list[str]) -> tuple[subp
         if "ANTHROPIC_BASE_URL=" in line:
             return process, line.strip().partition("=")[2]
     raise AssertionError("the proxy did not start")
+
+
+@pytest.mark.story
+@pytest.mark.parametrize(("model", "least"), [("claude-opus-4-5", 0.08), ("claude-opus-5-5", 0.1)])
+def test_a_session_of_54_rounds_is_cleared_and_never_costs_much_more(
+    sim: Simulator, proxy: ProxyServer, tmp_path: Path, model: str, least: float
+) -> None:
+    choices = random.Random(1)
+    texts = [
+        "\n".join(f"def f{n}_{i}(x): return x + {choices.random()}" for i in range(60)) for n in range(54)
+    ]
+    bills: list[list[float]] = []
+    for agent, records_only in (("claude", True), ("mini-swe-agent", False)):
+        url = start_run(proxy, tmp_path, agent, records_only=records_only)
+        client = anthropic.Anthropic(api_key=KEY, base_url=url, max_retries=0)
+        asked: list[Any] = [user("Read all of it.")]
+        begun = len(sim.ledger.billed)
+        bill: list[float] = []
+        for number, text in enumerate(texts):
+            sent: Any = copy.deepcopy(asked)
+            if records_only:  # a breakpoint at the end, which the layers set by themselves
+                words = [{"type": "text", "text": "Read all of it."}]
+                sent[-1]["content"] = sent[-1]["content"] if number else words
+                sent[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+            client.messages.create(model=model, max_tokens=100, system=SYSTEM, tools=SHELL, messages=sent)
+            asked += [call(number, f"cat file{number}.py"), result(number, text)]
+            bill.append(float(sum(entry.cost.total for entry in sim.ledger.billed[begun:] if entry.cost)))
+        bills.append(bill)
+    kept, cleared = bills
+    assert cleared[-1] < kept[-1] * (1 - least)
+    assert max(now / then for now, then in zip(cleared, kept, strict=True)) < 1.06

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import anthropic
@@ -23,7 +24,8 @@ from sevenfold.cli.proxy import find_upstreams
 from sevenfold.core.errors import InputError
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.profiles import find_profile
-from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer, Upstreams
+from sevenfold.proxy.requests import Upstreams
+from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer
 from sevenfold.testing import Simulator
 
 SYSTEM = "You are a careful assistant. " * 1_000
@@ -269,6 +271,36 @@ def test_run_starts_an_agent_and_ends_with_its_bill(sim: Simulator, tmp_path: Pa
     kept = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert any("proxy/state" in str(path) for path in kept)
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
+SLOW_AGENT = """\
+#!{python}
+import os, sys, urllib.error, urllib.request
+try:
+    urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", b'{{"model": "x"}}')
+except urllib.error.HTTPError:
+    pass
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.story
+def test_a_server_that_cannot_be_reached_is_reported_while_the_agent_still_runs(tmp_path: Path) -> None:
+    program = tmp_path / "bin/claude"
+    program.parent.mkdir()
+    program.write_text(SLOW_AGENT.format(python=sys.executable))
+    program.chmod(0o755)
+    environ = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "sevenfold", "run", "--upstream", "http://127.0.0.1:9", "claude", "-p"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environ, cwd=tmp_path, text=True, **pipes) as ran:
+        assert ran.stderr is not None
+        assert ran.stderr.readline().startswith("requests go to http://127.0.0.1:9")
+        said = ran.stderr.readline()
+        assert ran.poll() is None
+        ran.communicate("\n")
+    assert said.startswith("127.0.0.1:9 cannot be reached: ")
+    assert said.endswith("; the agent may try again. --upstream URL names another server\n")
 
 
 @pytest.mark.story

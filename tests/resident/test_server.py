@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -269,12 +269,25 @@ def test_a_process_that_an_earlier_holder_named_is_not_ended(
 
 def test_the_end_of_a_turn_is_told_again_if_nobody_answered(tmp_path: Path) -> None:
     environ = {"SEVENFOLD_HOME": str(tmp_path)}
-    with bind_socket(client.make_run_folder(environ)):  # it takes what it is told, and says nothing
-        for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"):
-            assert run_hook(event, b"{}", environ, seconds=0.02) == b""
+    events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd")
+    with bind_socket(client.make_run_folder(environ)) as listener:
+        listener.setblocking(True)
+
+        def take_all() -> None:
+            """It takes what it is told, says nothing, and ends the connection."""
+            for _ in events:
+                connection, _address = listener.accept()
+                with connection, connection.makefile("rb") as sent:
+                    sent.read(int.from_bytes(sent.read(4), "big"))
+
+        process = Thread(target=take_all)
+        process.start()
+        for event in events:
+            assert run_hook(event, b"{}", environ, seconds=60) == b""
+        process.join()
     left = [json.loads(Path(path).read_bytes())["arguments"] for path in client.list_messages(environ)]
     assert [one["event"] for one in left] == ["Stop", "SessionEnd"]
-    assert run_hook("Stop", b"", environ, seconds=0.02) == b""
+    assert run_hook("Stop", b"", environ, seconds=60) == b""
     assert "no input, or over" in Path(client.find_run_folder(environ), client.LOG_NAME).read_text()
 
 

@@ -13,6 +13,7 @@ In the order in which a request passes them:
 - `clearing`: when old results are cleared and a conversation is compacted.
 - `bodies`: the body of a request, and the few edits that it can be written with. Pure.
 - `state`: what was decided in each conversation, on disk.
+- `machine_text`: what in the messages of a user no person said.
 - `memory`: what a prompt recalls, the rules of a call, and what a turn has taught.
 - `responses`: reads the usage from a response while it is forwarded.
 - `touches`: what the layers did to one request.

@@ -20,8 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.system import is_process_alive
-from sevenfold.proxy.requests import Fields
-from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, Upstreams
+from sevenfold.proxy.requests import ANTHROPIC_API, OPENAI_API, Fields, Upstreams
 from sevenfold.store.files.folder import Folder
 
 _Api: TypeAlias = Literal["anthropic", "openai"]
@@ -246,13 +245,16 @@ def read_agent_file(
     return _ContinueFile.read(environ, arguments, given)
 
 
-def remove_left_copies() -> None:
-    """Remove the folders of runs that were killed: an agent's file may hold its keys."""
+def remove_left_copies() -> int:
+    """Remove the folders of runs that were killed, and say how many: an agent's file may hold its keys."""
+    removed = 0
     for path in Path(gettempdir()).glob(f"{COPY_PREFIX}*-*"):
         with suppress(OSError):
             pid = path.name.removeprefix(COPY_PREFIX).partition("-")[0]
             if path.lstat().st_uid == os.getuid() and pid.isdecimal() and not is_process_alive(int(pid)):
                 shutil.rmtree(path)
+                removed += 1
+    return removed
 
 
 def _find_option(arguments: Sequence[str], name: str) -> str:

@@ -20,7 +20,8 @@ from sevenfold.proxy.headers import is_local_host
 from sevenfold.proxy.profiles import AgentProfile, ConfigKey, ProxiedApi
 
 MAX_AGENT_FILE_BYTES = 4 * 1024 * 1024
-_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+"""One that nothing closes ends with the file: looking for its end again at each `/*` takes hours."""
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])')
 _REFERENCE = re.compile(r"\{(\w+)\}")
 _URL = re.compile(r"https?://[^\s${\\]+", re.IGNORECASE)

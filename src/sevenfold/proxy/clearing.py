@@ -55,10 +55,12 @@ from sevenfold.layers.templates import read_notes_texts
 from sevenfold.proxy.bodies import RequestBody
 from sevenfold.proxy.state import ConversationState, Decisions, SeenRequest
 
-MAX_LOSS_SHARE = 0.05
-"""Of what prompts have cost so far: a clearing may lose so much if nothing comes after it. In a scripted
-session of 70 rounds on a model that signs its thinking, 0.02 cleared nothing; 0.05 cost 2.1% more than no
-clearing if the session ended at the worst moment, and 30% less at its end."""
+MAX_LOSS_SHARE = 0.1
+"""Of what prompts have cost so far: a clearing may lose so much if nothing comes after it.
+
+Four scripted sessions of 54 rounds that end with 80,000 to 240,000 tokens, with signed thinking and without:
+0.05 saves 0, 0, 14 and 32% of the bill, 0.1 saves 11, 14, 28 and 40%, and without a bound it is 17, 14, 28
+and 43%. Ended at the worst moment, one of them costs 1.6%, 5.5% and 8.8% more than with no clearing."""
 
 NEAR_BLOCKS = 18
 """The provider looks 20 blocks back; what the layers add counts too."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
 from sevenfold.core.errors import StoreError
@@ -21,7 +22,8 @@ from sevenfold.core.requests import choose_capabilities
 from sevenfold.core.usage import Usage
 from sevenfold.layers.memory.extraction.drafts import RecordedMessage
 from sevenfold.proxy.bodies import RequestBody, UnfitBody, parse_body
-from sevenfold.proxy.memory import ProxyMemory, strip_machine_text
+from sevenfold.proxy.machine_text import PromptReader, strip_machine_text
+from sevenfold.proxy.memory import ProxyMemory
 from sevenfold.proxy.requests import DigestCache, describe_request
 from sevenfold.proxy.state import StateStore
 from sevenfold.proxy.touches import RequestTouch
@@ -44,6 +46,7 @@ class ProxyLayers:
 
     store: StateStore
     memory: ProxyMemory
+    prompts: PromptReader = field(default_factory=PromptReader)
     catalog: Catalog = CATALOG
     memory_seconds: float = MEMORY_SECONDS
     learn_errors: list[str] = field(default_factory=list[str])
@@ -145,8 +148,9 @@ class ProxyLayers:
         with state.lock:
             pairs = list(zip(state.keys, state.messages, strict=False))
         said = strip_machine_text((message for _, message in pairs), turn.profile)
-        heard = [RecordedMessage(key, message) for (key, _), message in zip(pairs, said, strict=True)]
         try:
-            self.memory.learn(turn.project, state.name, heard, is_end=is_end)
+            said = self.prompts.read(Path(turn.project)).strip(said)
+            history = [RecordedMessage(key, message) for (key, _), message in zip(pairs, said, strict=True)]
+            self.memory.learn(turn.project, state.name, history, is_end=is_end)
         except Exception as error:
             self.learn_errors.append(f"{type(error).__name__}: {error}")

@@ -6,7 +6,6 @@ conversation, keeps the entries, and appends each to a file. Contents and keys a
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from sevenfold.core.prices import CATALOG, Catalog, Cost, compute_cost, compute_
 from sevenfold.core.usage import Usage
 from sevenfold.proxy.requests import RequestFacts
 from sevenfold.proxy.touches import NO_TOUCH, RequestTouch
-from sevenfold.store.files.disk import write_all
 from sevenfold.store.files.folder import Folder
 
 DEFAULT_LIFETIME = timedelta(minutes=5)
@@ -33,8 +31,6 @@ MAX_TRACKED_CONVERSATIONS = 500
 """That are remembered, the last ones; an older one begins anew."""
 
 MOVED_BLOCK = "the agent put a block with the time into another message"
-
-_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,11 @@ class ProxyEntry:
     cache_break: LostPrefix | None = None
     touch: RequestTouch = NO_TOUCH
     target: RequestTarget = NO_TARGET
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the server that it was for gave no answer at all."""
+        return bool(self.target.error)
 
     def to_json(self) -> JsonObject:
         facts, usage, lost = self.facts, self.usage, self.cache_break
@@ -254,8 +255,9 @@ class ProxyLedger:
         if self.folder is None:
             return
         try:
-            with self.folder.opened(self.name, _APPENDING) as fd:
-                write_all(self.folder.disk, fd, write_json(entry.to_json()) + b"\n")
+            # What did not fit may have left a part of a line.
+            line = (b"\n" if self.write_error else b"") + write_json(entry.to_json()) + b"\n"
+            self.folder.append(self.name, line, durable=False)
         except StoreError as error:
             self.write_error = str(error)
 

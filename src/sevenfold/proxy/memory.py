@@ -7,11 +7,10 @@ the user's own key: nothing in this process may hold the agent's.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sevenfold.core.clock import Clock
@@ -24,7 +23,6 @@ from sevenfold.core.settings import Settings
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.layers.tool_results.spill import SpillStore
-from sevenfold.proxy.profiles import AgentProfile
 from sevenfold.resident.agent_hooks import HookCall, answer_hook
 from sevenfold.resident.agent_sessions import AgentConversation, AgentSession
 from sevenfold.resident.extraction import (
@@ -39,8 +37,6 @@ SESSION_PREFIX = "proxy-"
 """Of the folders and sessions of proxied conversations among a project's own."""
 
 _NO_TRANSCRIPT = Path("/nonexistent")
-_EVERYTHING = re.compile(r".+", re.DOTALL)
-_REMINDERS = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -186,39 +182,6 @@ def _read_context(answer: str) -> str:
     output = read_object(answer).get("hookSpecificOutput") if answer else None
     text = output.get("additionalContext") if isinstance(output, JsonObject) else None
     return text if isinstance(text, str) else ""
-
-
-def strip_machine_text(messages: Iterable[Message], profile: AgentProfile) -> list[Message]:
-    """The messages with nothing in the user's but what a person said: agents write into them too."""
-    patterns = [re.compile(pattern, re.DOTALL) for pattern in profile.machine_texts]
-    if profile.moving_tag:
-        patterns.append(re.compile(f"<{profile.moving_tag}>.*?</{profile.moving_tag}>", re.DOTALL))
-    marks = [re.compile(mark) for mark in profile.machine_marks]
-    return [
-        _strip(message, [_EVERYTHING] if _has_mark(message, marks) else [_REMINDERS, *patterns])
-        for message in messages
-    ]
-
-
-def _has_mark(message: Message, marks: Sequence[re.Pattern[str]]) -> bool:
-    texts = [block.text for block in message.blocks if isinstance(block, Text)]
-    return any(mark.search(text) for mark in marks for text in texts)
-
-
-def _strip(message: Message, patterns: Sequence[re.Pattern[str]]) -> Message:
-    if message.role != "user":
-        return message
-    blocks = [
-        replace(block, text=_without(block.text, patterns)) if isinstance(block, Text) else block
-        for block in message.blocks
-    ]
-    return replace(message, content=tuple(one for one in blocks if not isinstance(one, Text) or one.text))
-
-
-def _without(text: str, patterns: Sequence[re.Pattern[str]]) -> str:
-    for pattern in patterns:
-        text = pattern.sub("", text)
-    return text.strip()
 
 
 def read_prompt(messages: Iterable[Message]) -> str:

@@ -63,6 +63,8 @@ class AgentProfile:
     before. Where old turns may be rewritten, it is put behind the last message instead."""
     machine_texts: tuple[str, ...] = ()
     """Regular expressions of what the agent itself writes into messages of the user: no person said it."""
+    machine_tags: tuple[str, ...] = ()
+    """The tags of such texts."""
     machine_marks: tuple[str, ...] = ()
     """Regular expressions of a text that stands beside text of a file, in one message of the user: none of
     that message is taken for what a person said."""
@@ -75,6 +77,8 @@ class AgentProfile:
     override: tuple[str, ...] = ()
     """The arguments against what a file names, if variables or the arguments above would not do. Those with
     `{key}`, which is where it stands, are used only if one does."""
+    one_shot: frozenset[str] = frozenset()
+    """Arguments with which it answers once and draws no screen."""
     is_led_by_file: bool = False
     """Whether a file names where its requests go: a run has a copy of it (`agent_files`)."""
 
@@ -116,6 +120,7 @@ PROFILES: tuple[AgentProfile, ...] = (
     AgentProfile(
         name="claude",
         program="claude",
+        one_shot=frozenset({"-p", "--print"}),
         user_agents=("claude-cli/", "claude-code/"),
         session_headers=("x-claude-code-session-id",),
         agent_header="x-claude-code-agent-id",
@@ -143,14 +148,13 @@ PROFILES: tuple[AgentProfile, ...] = (
     AgentProfile(
         name="codex",
         program="codex",
+        one_shot=frozenset({"exec", "e"}),
         user_agents=("codex_cli_rs/", "codex_exec/", "codex/"),
         session_headers=("session-id", "session_id", "thread-id"),
         # The provider caches by itself.
         layers=_ALL_BUT_COMPACTION - {"breakpoints"},
-        machine_texts=(
-            r"^# AGENTS\.md instructions.*",
-            r"<(environment_context|INSTRUCTIONS|user_instructions|skills_instructions)>.*?</\1>",
-        ),
+        machine_texts=(r"^# AGENTS\.md instructions.*",),
+        machine_tags=("environment_context", "INSTRUCTIONS", "user_instructions", "skills_instructions"),
         arguments=(
             *("-c", 'model_provider="sevenfold"'),
             *("-c", 'model_providers.sevenfold.name="Sevenfold proxy"'),
@@ -173,6 +177,7 @@ PROFILES: tuple[AgentProfile, ...] = (
     AgentProfile(
         name="opencode",
         program="opencode",
+        one_shot=frozenset({"run"}),
         user_agents=("opencode/",),
         session_headers=("x-session-id",),
         layers=_ALL_BUT_COMPACTION,
@@ -189,6 +194,7 @@ PROFILES: tuple[AgentProfile, ...] = (
     AgentProfile(
         name="goose",
         program="goose",
+        one_shot=frozenset({"run"}),
         user_agents=("goose/",),
         session_headers=("agent-session-id",),
         layers=_ALL,
@@ -201,6 +207,7 @@ PROFILES: tuple[AgentProfile, ...] = (
     AgentProfile(
         name="qwen",
         program="qwen",
+        one_shot=frozenset({"-p", "--prompt"}),
         user_agents=("QwenCode/", "qwen-code/"),
         layers=_ALL_BUT_COMPACTION,
         variables={"OPENAI_BASE_URL": f"{URL}/v1"},
@@ -226,18 +233,13 @@ PROFILES: tuple[AgentProfile, ...] = (
     AgentProfile(
         name="aider",
         program="aider",
+        one_shot=frozenset({"-m", "--message", "--message-file"}),
         has_tools=False,
         side_phrases=(
             "one-line Git commit messages",
             "summarize this partial conversation",
         ),
         layers=frozenset({"breakpoints", "recall", "extraction"}),
-        machine_texts=(
-            r"^I have \*added these files to the chat\*.*",
-            r"^Here are summaries of some files present in my git repo.*",
-            r"^I am not sharing any files that you can edit yet.*",
-            r"^# \*SEARCH/REPLACE block\* Rules:.*",
-        ),
         variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_API_BASE": f"{URL}/v1"},
         # It prefers the variables in a file `.env` to those of its environment.
         arguments=(
@@ -250,8 +252,22 @@ PROFILES: tuple[AgentProfile, ...] = (
             *_DOTENV_KEYS,
         ),
     ),
-    AgentProfile(name="pi", program="pi", user_agents=("pi/",), layers=_ALL, is_led_by_file=True),
-    AgentProfile(name="continue", program="cn", user_agents=("Continue/",), layers=_ALL, is_led_by_file=True),
+    AgentProfile(
+        name="pi",
+        program="pi",
+        user_agents=("pi/",),
+        layers=_ALL,
+        one_shot=frozenset({"-p", "--print"}),
+        is_led_by_file=True,
+    ),
+    AgentProfile(
+        name="continue",
+        program="cn",
+        user_agents=("Continue/",),
+        layers=_ALL,
+        one_shot=frozenset({"-p", "--print"}),
+        is_led_by_file=True,
+    ),
 )
 
 

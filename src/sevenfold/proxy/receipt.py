@@ -72,12 +72,12 @@ def _explain_more(cost: Cost | None, plain: Cost | None) -> str:
 
 def _render_errors(entries: Iterable[ProxyEntry]) -> list[str]:
     """Requests that failed, by the reason."""
-    told: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for entry in entries:
         if entry.status >= 400:
             said = _describe_error(entry)
-            told[said] = told.get(said, 0) + 1
-    return [f"{_count(count, 'request')} {verb}: {why}" for (verb, why), count in told.items()]
+            counts[said] = counts.get(said, 0) + 1
+    return [f"{_count(count, 'request')} {verb}: {why}" for (verb, why), count in counts.items()]
 
 
 def _describe_error(entry: ProxyEntry) -> tuple[str, str]:
@@ -139,11 +139,11 @@ def _render_breaks(entries: Sequence[ProxyEntry]) -> list[str]:
 
 def _render_failures(entries: Iterable[ProxyEntry]) -> list[str]:
     """Each once: a layer that fails mostly fails in every request."""
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for entry in entries:
         for one in (*entry.touch.failures, *entry.touch.notes):
-            told[one] = told.get(one, 0) + 1
-    return [f"{one}{f' ({count} requests)' if count > 1 else ''}" for one, count in told.items()]
+            counts[one] = counts.get(one, 0) + 1
+    return [f"{one}{f' ({count} requests)' if count > 1 else ''}" for one, count in counts.items()]
 
 
 def _usd(cost: Cost | None) -> str:

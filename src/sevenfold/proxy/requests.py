@@ -1,4 +1,5 @@
-"""What a request is for, and which conversation it belongs to. Pure: a body and headers in, facts out.
+"""What a request is for, where it goes, and which conversation it belongs to. Pure: a body and headers in,
+facts out.
 
 Two messages are equal if they say the same: a text and a list with that text as its only block are equal, and
 `cache_control` and the order of keys do not count.
@@ -8,13 +9,17 @@ from __future__ import annotations
 
 import json
 import marshal
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
+from sevenfold.core.errors import InputError
+from sevenfold.proxy.headers import is_local_host
 from sevenfold.proxy.profiles import AgentProfile
 
 WireFormat: TypeAlias = Literal["messages", "chat", "responses", "other"]
@@ -58,6 +63,45 @@ def find_wire_format(path: str) -> WireFormat:
     if path.endswith("/chat/completions"):
         return "chat"
     return "responses" if path.endswith("/responses") else "other"
+
+
+ANTHROPIC_API, OPENAI_API = "https://api.anthropic.com", "https://api.openai.com"
+_OWN_VERSION = re.compile(r"/v\d+[a-z\d]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Upstreams:
+    """Where requests go to."""
+
+    anthropic: str = ANTHROPIC_API
+    openai: str = OPENAI_API
+
+    def __post_init__(self) -> None:
+        for url in (self.anthropic, self.openai):
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
+                raise InputError(f"the upstream {url!r} is no address; expected http(s)://HOST[:PORT][/PATH]")
+
+    def find(self, path: str, headers: Mapping[str, str], profile: AgentProfile | None = None) -> str:
+        wire = find_wire_format(path)  # An Anthropic client names its key as below; OpenAI's as a bearer.
+        is_messages = wire == "messages" or "anthropic-version" in headers or "x-api-key" in headers
+        if wire == "other" and profile is not None and len(profile.apis) == 1:
+            is_messages = "anthropic" in profile.apis  # a probe has no header that tells
+        return (self.anthropic if is_messages else self.openai).rstrip("/")
+
+    def leads_to(self, port: int) -> bool:
+        """Whether requests would come back to this port of this machine."""
+        parts = [urlsplit(url) for url in (self.anthropic, self.openai)]
+        return any(one.port == port and is_local_host(one.netloc) for one in parts)
+
+    def make_url(self, path: str, headers: Mapping[str, str], profile: AgentProfile | None = None) -> str:
+        """The address for a path. A server that has a version of its own gets none of ours."""
+        base = self.find(path, headers, profile)
+        own = _OWN_VERSION.search(base)
+        for version in (own[0], "/v1") if own else ():
+            if path == version or path.startswith(f"{version}/"):
+                return base + path[len(version) :]
+        return base + path
 
 
 def read_request(

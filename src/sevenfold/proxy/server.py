@@ -8,7 +8,6 @@ that belong to one connection. Where the layers fail, the original is forwarded 
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -23,7 +22,7 @@ from urllib.parse import urlsplit
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, ProxyError, describe_missing
 from sevenfold.core.json import JsonObject, write_json
-from sevenfold.core.system import listen, listener_url, run_blocking
+from sevenfold.core.system import LOCAL_SERVER_OPTIONS, listen, listener_url, run_blocking
 from sevenfold.proxy.bodies import UnfitBody
 from sevenfold.proxy.headers import (
     LOOPBACK_ADDRESSES,
@@ -38,7 +37,7 @@ from sevenfold.proxy.headers import (
 from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import NO_TARGET, ProxyLedger, RequestTarget
 from sevenfold.proxy.profiles import AgentProfile, find_profile, recognize_agent
-from sevenfold.proxy.requests import UNREAD_REQUEST, find_wire_format, read_request
+from sevenfold.proxy.requests import UNREAD_REQUEST, Upstreams, find_wire_format, read_request
 from sevenfold.proxy.responses import UsageReader
 from sevenfold.proxy.state import RunStore, StoredRun
 from sevenfold.proxy.touches import NO_TOUCH, RequestTouch
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 PROXY_ADDRESS = "127.0.0.1"
-ANTHROPIC_API, OPENAI_API = "https://api.anthropic.com", "https://api.openai.com"
 MAX_FORWARDED_BYTES = 64 * 1024 * 1024
 """Twice what a provider takes."""
 STALL_SECONDS = 600.0
@@ -62,46 +60,9 @@ RUN_PATH = "/run/"
 REFUSALS = frozenset({400, 413, 422})
 """Answers to a request that is not as the provider wants it."""
 
-_OWN_VERSION = re.compile(r"/v\d+[a-z\d]*$")
-
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Upstreams:
-    """Where requests go to."""
-
-    anthropic: str = ANTHROPIC_API
-    openai: str = OPENAI_API
-
-    def __post_init__(self) -> None:
-        for url in (self.anthropic, self.openai):
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
-                raise InputError(f"the upstream {url!r} is no address; expected http(s)://HOST[:PORT][/PATH]")
-
-    def find(self, path: str, headers: Mapping[str, str], profile: AgentProfile | None = None) -> str:
-        wire = find_wire_format(path)  # An Anthropic client names its key as below; OpenAI's as a bearer.
-        is_messages = wire == "messages" or "anthropic-version" in headers or "x-api-key" in headers
-        if wire == "other" and profile is not None and len(profile.apis) == 1:
-            is_messages = "anthropic" in profile.apis  # a probe has no header that tells
-        return (self.anthropic if is_messages else self.openai).rstrip("/")
-
-    def leads_to(self, port: int) -> bool:
-        """Whether requests would come back to this port of this machine."""
-        parts = [urlsplit(url) for url in (self.anthropic, self.openai)]
-        return any(one.port == port and is_local_host(one.netloc) for one in parts)
-
-    def make_url(self, path: str, headers: Mapping[str, str], profile: AgentProfile | None = None) -> str:
-        """The address for a path. A server that has a version of its own gets none of ours."""
-        base = self.find(path, headers, profile)
-        own = _OWN_VERSION.search(base)
-        for version in (own[0], "/v1") if own else ():
-            if path == version or path.startswith(f"{version}/"):
-                return base + path[len(version) :]
-        return base + path
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +109,7 @@ class ProxyApp:
         with suppress(_ClientGone):
             await _Exchange(app=self, scope=scope, receive=receive, send=send).run()
 
-    def book(self, booking: _Booking) -> None:
+    def add_to_ledger(self, booking: _Booking) -> None:
         """Write a request down, however it ended. Blocks."""
         profile, prepared = booking.profile, booking.prepared
         usage = booking.reader.read_usage() if booking.reader else None
@@ -356,15 +317,15 @@ class _Exchange:
         except httpx2.HTTPError as error:
             if self.is_started:
                 raise  # the client sees a response that broke off, as it would without us
-            told = f"{booking.target.host} cannot be reached: {type(error).__name__}: {error}"
-            booking.status, booking.target = 502, replace(booking.target, error=told)
-            await self._refuse(502, told)
+            reason = f"{booking.target.host} cannot be reached: {type(error).__name__}: {error}"
+            booking.status, booking.target = 502, replace(booking.target, error=reason)
+            await self._refuse(502, reason)
         finally:
             gone.cancel()
             waited = (booking.first_byte_at or app.clock.uptime()) - began
             booking.target = replace(booking.target, first_byte=waited)
             # What the request says is read after the response: nothing waits for it.
-            await run_blocking(lambda: app.book(booking))
+            await run_blocking(lambda: app.add_to_ledger(booking))
 
     async def _send_original(
         self, request: Request, booking: _Booking, gone: asyncio.Future[None]
@@ -375,8 +336,8 @@ class _Exchange:
         headers = make_forwarded_headers(self.scope["headers"])
         original = httpx2.Request(request.method, request.url, headers=headers, content=booking.body)
         response = await self._send_upstream(original, gone)
-        told = "provider: it refused the changed request, and the original was sent"
-        booking.touch = replace(booking.touch, is_changed=False, failures=(*booking.touch.failures, told))
+        reason = "provider: it refused the changed request, and the original was sent"
+        booking.touch = replace(booking.touch, is_changed=False, failures=(*booking.touch.failures, reason))
         state = booking.prepared.state if booking.prepared else None
         if state is not None and response.status_code < min(REFUSALS):
             state.is_refused = True  # until the proxy is started again
@@ -419,8 +380,8 @@ class _Exchange:
 
     async def _refuse(self, status: int, reason: str) -> None:
         """An error of the proxy itself, in the form that clients of both providers read."""
-        told = JsonObject({"type": "api_error", "message": f"sevenfold proxy: {reason}"})
-        data = write_json(JsonObject({"type": "error", "error": told}))
+        error = JsonObject({"type": "api_error", "message": f"sevenfold proxy: {reason}"})
+        data = write_json(JsonObject({"type": "error", "error": error}))
         await self._start(status, [(b"content-type", b"application/json")])
         await self.send({"type": "http.response.body", "body": data})
 
@@ -460,18 +421,7 @@ class ProxyServer:
             raise InputError(
                 f"the upstream is this proxy itself, on port {self._port}; name the server behind it"
             )
-        config = uvicorn.Config(
-            self.app,
-            ws="none",
-            lifespan="off",
-            log_config=None,  # logging belongs to whoever embeds us
-            log_level="critical",
-            access_log=False,
-            date_header=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
-        self._server = server = uvicorn.Server(config)
+        self._server = server = uvicorn.Server(uvicorn.Config(self.app, **LOCAL_SERVER_OPTIONS))
         self._url = listener_url(self._address, listener)
 
         async def serve() -> None:

@@ -11,7 +11,6 @@ is a digest, and a client is a digest of its key with a random salt.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,6 @@ from sevenfold.core.errors import FileExists, FileMissing, StoreError, WireError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import Message
 from sevenfold.proxy.requests import RequestFacts
-from sevenfold.store.files.disk import write_all
 from sevenfold.store.files.folder import Folder
 
 STATE_FOLDER, RUNS_FOLDER, SALT_FILE = "state", "runs", "salt"
@@ -40,8 +38,6 @@ STATE_LIFE = timedelta(days=30)
 """Since the last request of a conversation."""
 
 STATE_LOST = "the state of this conversation is lost: earlier messages are forwarded as they came"
-
-_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,12 +264,7 @@ class StateStore:
         frozen = freeze_object(line)
         if self._folder is not None:
             data = (b"\n" if state.is_torn else b"") + write_json(frozen) + b"\n"
-            folder = self._folder
-            with folder.opened(_file_of(state.name), _APPENDING) as fd:
-                write_all(folder.disk, fd, data)
-                if is_durable:
-                    folder.disk.fsync(fd)
-                state.size_bytes = folder.disk.stat(fd).st_size
+            state.size_bytes = self._folder.append(_file_of(state.name), data, durable=is_durable)
             state.is_torn = False
         state.take(frozen)
 

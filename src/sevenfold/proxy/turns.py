@@ -42,7 +42,8 @@ from sevenfold.proxy.clearing import (
     show_sent,
 )
 from sevenfold.proxy.ledger import DEFAULT_LIFETIME
-from sevenfold.proxy.memory import ProxyMemory, read_prompt, strip_machine_text
+from sevenfold.proxy.machine_text import strip_machine_text
+from sevenfold.proxy.memory import ProxyMemory, read_prompt
 from sevenfold.proxy.profiles import AgentProfile, LayerName
 from sevenfold.proxy.requests import RequestFacts
 from sevenfold.proxy.state import STATE_LOST, ConversationState, Decisions, StateStore
@@ -434,10 +435,10 @@ class TurnWork:
         except Exception as error:
             self.failures.append(str(LayerFailed("clearing", error)))
             return
-        told = account.make_edits()
-        if told.betas:
-            self.body.set_field(CONTEXT_MANAGEMENT_PARAM, thaw(told.params[CONTEXT_MANAGEMENT_PARAM]))
-            self.betas = told.betas
+        edits = account.make_edits()
+        if edits.betas:
+            self.body.set_field(CONTEXT_MANAGEMENT_PARAM, thaw(edits.params[CONTEXT_MANAGEMENT_PARAM]))
+            self.betas = edits.betas
             self.saved["clearing"] = account.cleared_tokens
 
     def _count_saved(self, layer: str, saved: int, *, is_new: bool) -> None:

@@ -33,9 +33,9 @@ def perform(operation: str, arguments: Mapping[str, object], *, deadline_seconds
     from sevenfold.core.errors import ResidentUnavailable
     from sevenfold.resident.client import request
 
-    patience = min(deadline_seconds, _SILENT_SECONDS) if _SILENT[0] else deadline_seconds
+    timeout = min(deadline_seconds, _SILENT_SECONDS) if _SILENT[0] else deadline_seconds
     try:
-        found = request(operation, arguments, deadline_seconds=patience)
+        found = request(operation, arguments, deadline_seconds=timeout)
     except ResidentUnavailable:
         from sevenfold.resident.operations import run_once
 

@@ -25,7 +25,7 @@ from sevenfold.core.events import Emit
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, MemoryUse, Origin, Taint, join_taint, read_memory
 from sevenfold.core.messages import Message, Text, ToolUse, ToolUseId
-from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.settings import PlaceSettings
 from sevenfold.core.text.globs import find_shell_paths, find_text_paths
 from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tool_kinds import (
@@ -325,8 +325,8 @@ def _take_edit(call: HookCall, path: str) -> None:
     try:
         text = Path(real).read_text(encoding="utf-8")
         stored, now = memory.find(key), read_memory(key, text)
-        heard = ConversationSources(split_passages(list_messages_of(call.conversation, call.session)))
-        found = attribute_change(stored.memory if stored else None, now, heard)
+        sources = ConversationSources(split_passages(list_messages_of(call.conversation, call.session)))
+        found = attribute_change(stored.memory if stored else None, now, sources)
         origin = Origin(
             who="agent",
             why="another agent wrote it",

@@ -109,14 +109,14 @@ def make_session_writer(
     return SessionWriter(ExtractionWriter(places, settings, tools, clock=clock, emit=emit), folder, model)
 
 
-def extract_memories(writer: SessionWriter, heard: ConversationSnapshot, *, is_end: bool) -> None:
+def extract_memories(writer: SessionWriter, snapshot: ConversationSnapshot, *, is_end: bool) -> None:
     """Look through what was said since the last time, at the end of a session also what is very short.
 
     Blocks, on a long conversation for seconds, and on a model for minutes."""
     if writer.model is not None:
-        writer.model.shown = heard
+        writer.model.shown = snapshot
     work = writer.writer.session_ended if is_end else writer.writer.turn_ended
-    asyncio.run(work(heard))
+    asyncio.run(work(snapshot))
 
 
 def pull_team_memory(project: OpenProject, clock: Clock, emit: Emit) -> None:

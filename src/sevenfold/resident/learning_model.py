@@ -105,30 +105,30 @@ class LearningModel:
 
     async def _run(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
         try:
-            with closing(SpendStore.open(self.workspace.home, emit=self.emit)) as book:
-                return await self._run_fork(replace(brief, kind=OTHER_AGENTS_KIND), run_tool, book)
+            with closing(SpendStore.open(self.workspace.home, emit=self.emit)) as store:
+                return await self._run_fork(replace(brief, kind=OTHER_AGENTS_KIND), run_tool, store)
         except SevenfoldError as error:
             log_failure(os.environ, f"learning with a model: {error}; rules do it")
             raise
 
-    async def _run_fork(self, brief: ForkBrief, run_tool: ToolRunner, book: SpendStore) -> ForkResult:
+    async def _run_fork(self, brief: ForkBrief, run_tool: ToolRunner, store: SpendStore) -> ForkResult:
         workspace = self.workspace
         settings, catalog = workspace.settings.of(OtherAgentsSettings), workspace.catalog
         model = catalog.find(settings.model or "")
         parent = _make_parent(model, self.shown.history if self.shown else ())
         caps = workspace.settings.of(SpendSettings)
         governor = Governor(
-            book,
+            store,
             caps,
             session=self.session,
             catalog=catalog,
             clock=self.clock,
             emit=self.emit,
-            check=lambda state, hold: check_learning_cap(book, settings, state, hold, now=self.clock.now()),
+            check=lambda state, hold: check_learning_cap(store, settings, state, hold, now=self.clock.now()),
         )
         inner = open_learning_provider(settings, model)
-        held = GovernedProvider(inner, governor, is_cached=False)
-        governed = _PricedProvider(held, settings, catalog, self.clock)
+        limited = GovernedProvider(inner, governor, is_cached=False)
+        governed = _PricedProvider(limited, settings, catalog, self.clock)
         try:
             async with asyncio.timeout(MAX_MODEL_WAIT.total_seconds()):
                 return await run_fork(parent, brief, governed, run_tool=run_tool, emit=self.emit)
@@ -211,11 +211,11 @@ class _PricedProvider(ProviderWrapper):
 
 
 def check_learning_cap(
-    book: SpendStore, settings: OtherAgentsSettings, state: SpendState, hold: SpendHold, *, now: datetime
+    store: SpendStore, settings: OtherAgentsSettings, state: SpendState, hold: SpendHold, *, now: datetime
 ) -> None:
     """Refuse a call that would go over the cap of a day, with what other processes hold for theirs."""
     held = sum(one.expense.micro_usd for one in state.held if one.kind == OTHER_AGENTS_KIND)
-    spent, expected = sum_learning_cost(book, now) + held, hold.expense.micro_usd
+    spent, expected = sum_learning_cost(store, now) + held, hold.expense.micro_usd
     if spent + expected > settings.cents_per_day * MICROS_PER_CENT:
         raise SpendRefused(
             f"other agents took ${spent / MICROS_PER_USD:.4f} in the last day; one more call, of about "
@@ -224,9 +224,9 @@ def check_learning_cap(
         )
 
 
-def sum_learning_cost(book: SpendStore, now: datetime) -> int:
+def sum_learning_cost(store: SpendStore, now: datetime) -> int:
     """In millionths of a dollar, in the last day."""
-    charges = book.charges((now - SPEND_DAY).date(), now.date())
+    charges = store.charges((now - SPEND_DAY).date(), now.date())
     own = (one for one in charges if one.kind == OTHER_AGENTS_KIND and one.at > now - SPEND_DAY)
     return sum(one.micro_usd or 0 for one in own)
 

@@ -246,11 +246,11 @@ class ResidentOperations:
     def _spend(self, given: Arguments, environ: Environ) -> Answer:
         workspace, now = _open_workspace(given, environ), self._clock.now()
         rules = workspace.settings.of(SpendSettings)
-        with closing(SpendStore.open(workspace.home, emit=self._emit)) as book:
-            state = Governor(book, rules, emit=self._emit).state()
+        with closing(SpendStore.open(workspace.home, emit=self._emit)) as store:
+            state = Governor(store, rules, emit=self._emit).state()
             charges = [
                 one
-                for one in book.charges((now - SPEND_DAY).date(), now.date())
+                for one in store.charges((now - SPEND_DAY).date(), now.date())
                 if one.at > now - SPEND_DAY and not one.is_unbilled
             ]
         return describe_spend(state, charges, rules, now)
@@ -347,14 +347,14 @@ class ResidentOperations:
                 return
             conversation = _find_conversation(project, session)
             conversation.update()
-            heard = conversation.snapshot
+            snapshot = conversation.snapshot
             writer = project.writers.get(
                 session.session,
                 lambda: make_session_writer(
                     project, session.session, self._clock, self._emit, asks_model=self._asks_model
                 ),
             )
-        extract_memories(writer, heard, is_end=is_end)
+        extract_memories(writer, snapshot, is_end=is_end)
 
     def _pull(self, project: OpenProject) -> None:
         now = self._clock.uptime()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Emit
-from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.settings import MemorySettings
 from sevenfold.layers.memory.extraction.drafts import MemorySnapshot
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import RecallSettings

@@ -113,7 +113,7 @@ class Hasty(Device):
 
 class _Wordless(SimLedger):
     async def write(self, state: SyncState) -> None:
-        await SimLedger.write(self, replace(state, doomed={}))
+        await SimLedger.write(self, replace(state, deleting={}))
 
 
 class Wordless(Device):

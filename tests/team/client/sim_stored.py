@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import cast
+
+import apsw
 
 from sevenfold.cli.team.serve import open_database
 from sevenfold.team.client.ports import MissingBodies, RemoteListing
@@ -97,9 +98,16 @@ def stored_on(database: Database) -> type[StoredServer]:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """With what is in the write-ahead log, while the database is in use."""
-    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
-        one.backup(other)
+    """With what is in the write-ahead log, while the database is in use.
+
+    By the library that the server uses: another copy of SQLite in this process would drop the server's locks.
+    """
+    with (
+        closing(apsw.Connection(str(source))) as one,
+        closing(apsw.Connection(str(target))) as other,
+        other.backup("main", one, "main") as copying,
+    ):
+        copying.step()
 
 
 class FileServer(StoredServer):

@@ -21,11 +21,11 @@ from tests.team.laptops import Laptop, Office
 HOME = ".sevenfold"
 
 
-class Desk:
+class AgentSetup:
     """A person's project, and an agent in it."""
 
     def __init__(self, place: Path) -> None:
-        self.home, self.root = place / "desk", place / "desk" / "app"
+        self.home, self.root = place / "setup", place / "setup" / "app"
         self.root.mkdir(parents=True)
         self.heard: list[Event] = []
 
@@ -78,18 +78,18 @@ def test_the_teams_news_is_there_before_the_first_prompt_and_scopes_are_said(
 ) -> None:
     ada.write("deploy.md", "We deploy on Tuesdays.\n")
     asyncio.run(ada.team.exchange())
-    desk = Desk(tmp_path)
-    desk.join(office)
-    models = desk.talk()
-    assert desk.told(TeamSynced) == [TeamSynced(taken=1, dropped=0, merged=0, sent=0, deleted=0)]
+    setup = AgentSetup(tmp_path)
+    setup.join(office)
+    models = setup.talk()
+    assert setup.told(TeamSynced) == [TeamSynced(taken=1, dropped=0, merged=0, sent=0, deleted=0)]
     sent = str(models.requests[0].messages)
     assert "deploy.md" in sent
     assert "user: always private" in sent
     assert "acme/app" in sent
-    with MemoryDir.for_project(desk.root, environ={"HOME": str(desk.home)}) as memory:
+    with MemoryDir.for_project(setup.root, environ={"HOME": str(setup.home)}) as memory:
         origin = memory.read(f"{TEAM_PREFIX}deploy.md").origin
         assert (origin.taint, origin.author, origin.is_trusted) == ({"team"}, "ada", False)
-        [recalled] = recall(memory, "When do we deploy, on Tuesdays?", environ={"HOME": str(desk.home)})
+        [recalled] = recall(memory, "When do we deploy, on Tuesdays?", environ={"HOME": str(setup.home)})
     shown = render_recalled_memories([recalled], datetime.now(UTC), 8_000)
     assert 'written by the teammate "ada", through team, and confirmed by nobody' in shown
     assert "sevenfold memory review --trust team/deploy" in shown
@@ -98,18 +98,18 @@ def test_the_teams_news_is_there_before_the_first_prompt_and_scopes_are_said(
 def test_a_server_that_is_away_or_a_token_that_is_gone_keeps_no_agent_from_its_work(
     office: Office, tmp_path: Path
 ) -> None:
-    desk = Desk(tmp_path)
-    desk.join(office, url="http://127.0.0.1:9")
-    assert len(desk.talk().requests) == 1
-    assert len(desk.told(TeamUnreached)) == 1
-    desk.join(office, token="")
-    assert len(desk.talk().requests) == 1
-    assert len(desk.told(TeamStopped)) == 1
+    setup = AgentSetup(tmp_path)
+    setup.join(office, url="http://127.0.0.1:9")
+    assert len(setup.talk().requests) == 1
+    assert len(setup.told(TeamUnreached)) == 1
+    setup.join(office, token="")
+    assert len(setup.talk().requests) == 1
+    assert len(setup.told(TeamStopped)) == 1
 
 
 def test_without_a_server_or_with_sync_off_nothing_is_said_or_asked(office: Office, tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    assert "always private" not in str(desk.talk().requests[0].messages)
-    desk.join(office, url="http://127.0.0.1:9")
-    assert "always private" not in str(desk.talk(enabled=False).requests[0].messages)
-    assert desk.told(TeamUnreached) == []
+    setup = AgentSetup(tmp_path)
+    assert "always private" not in str(setup.talk().requests[0].messages)
+    setup.join(office, url="http://127.0.0.1:9")
+    assert "always private" not in str(setup.talk(enabled=False).requests[0].messages)
+    assert setup.told(TeamUnreached) == []

@@ -16,7 +16,7 @@ from typing import TypeVar
 import pytest
 
 from sevenfold.cli.team.serve import open_database
-from sevenfold.core.events import TeamConflicted, TeamTextKept, TeamVersionLost
+from sevenfold.core.events import TeamConflicted, TeamDeletionLost, TeamTextKept, TeamVersionLost
 from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.team.protocol import TeamKey
 from sevenfold.team.server.backup import restore_backup, write_backup
@@ -191,6 +191,21 @@ def test_a_pull_that_lets_the_server_win_says_what_it_lost(stored: Replaceable, 
     sync(bob)
     asyncio.run(ada.team.exchange(sends=False))
     assert len(ada.told(TeamVersionLost)) == 1
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_lost_deletion_is_told_to_all_who_had_seen_it_and_not_done_again(
+    stored: Replaceable, place: Office, how: str
+) -> None:
+    ada, bob = begin(stored, place)
+    asyncio.run(ada.team.delete(KEY))
+    sync(ada, bob)
+    assert ada.texts() == bob.texts() == {}
+    stored.set_back(how)
+    for laptop in (ada, bob):
+        sync(laptop, laptop)
+        assert laptop.texts() == {KEY: OLD}
+        assert laptop.told(TeamDeletionLost) == [TeamDeletionLost(KEY, 2)]
 
 
 def test_a_listing_tells_which_versions_a_restore_has_lost(stored: Replaceable, place: Office) -> None:

@@ -109,7 +109,7 @@ STATES = [
         remote={A: TeamEntry(7, None)},
         bases={A: TeamEntry(6, compute_checksum("six"))},
         incoming=PendingWrite("m", {A: TeamEntry(7, compute_checksum("ä"))}),
-        doomed={A: compute_checksum("gone")},
+        deleting={A: compute_checksum("gone")},
         refused={A: RefusedText(compute_checksum("no"), "too large")},
         pending=Commit(
             CommitId("c"),

@@ -146,9 +146,9 @@ ENTRIES = st.builds(TeamEntry, st.integers(1, 6), CHECKSUMS)
 
 @given(st.none() | ENTRIES.filter(lambda entry: entry.checksum is not None), CHECKSUMS, ENTRIES, CHECKSUMS)
 def test_a_text_that_nobody_else_has_is_never_overwritten(
-    base: TeamEntry | None, local: None, remote: TeamEntry, doomed: None
+    base: TeamEntry | None, local: None, remote: TeamEntry, deleting: None
 ) -> None:
-    step = choose_sync_step(KeyFacts(base, local, remote, doomed))
+    step = choose_sync_step(KeyFacts(base, local, remote, deleting))
     is_new_here = local is not None and (base is None or base.checksum != local) and remote.checksum != local
     if is_new_here:
         assert isinstance(step, PushText | MergeTexts)

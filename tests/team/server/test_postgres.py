@@ -27,7 +27,7 @@ from tests.team.server.postgres import LocalPostgres, programs
 from tests.team.team import Team
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def url(postgres: LocalPostgres) -> str:
     return postgres.make_database("rules")
 

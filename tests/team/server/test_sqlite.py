@@ -94,6 +94,18 @@ def test_a_failing_statement_is_a_failure_of_the_database(place: str) -> None:
             database.write(None, lambda tx: tx.rows("DELETE FROM nowhere")).result()
 
 
+def test_a_read_that_sqlite_rolled_back_says_why_and_the_next_one_works(place: str) -> None:
+    def fail(tx: Tx) -> None:
+        tx.rows("ROLLBACK")  # as SQLite does by itself after an error of the disk
+        tx.rows("SELECT * FROM nowhere")
+
+    with opened(place) as database:
+        for _ in range(3):
+            with pytest.raises(DatabaseFailed, match="no such table: nowhere"):
+                database.read(None, fail, quick=True).result()
+        assert database.read(None, lambda tx: tx.rows("SELECT 1"), quick=True).result()[0][0] == 1
+
+
 def test_a_database_in_memory_serves_one_process() -> None:
     database = SqliteDatabase(":memory:")
     team = Team(database)

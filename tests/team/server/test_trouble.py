@@ -102,7 +102,12 @@ def test_a_bug_is_500_with_a_number_to_report_and_tells_no_words(
 
 def connected(live: Live) -> socket.socket:
     address = urlsplit(live.url)
-    return socket.create_connection((address.hostname or "", address.port or 0), timeout=30)
+    connection = socket.socket()
+    connection.settimeout(30)
+    # Else the kernel may let the buffer grow until it holds a whole answer that nobody takes.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    connection.connect((address.hostname or "", address.port or 0))
+    return connection
 
 
 def send_part(live: Live, team: Team) -> socket.socket:

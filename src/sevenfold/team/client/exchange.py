@@ -15,6 +15,7 @@ from sevenfold.core.errors import TeamRefused
 from sevenfold.core.events import (
     Emit,
     TeamConflicted,
+    TeamDeletionLost,
     TeamEntryRefused,
     TeamFileHeld,
     TeamSecretBlocked,
@@ -55,6 +56,7 @@ from sevenfold.team.client.sync_policy import (
     after_pending_write,
     choose_sync_step,
     collect_key_facts,
+    list_lost_deletions,
     needs_record,
     with_refusal,
     with_settled,
@@ -265,6 +267,8 @@ class SyncExchange:
         if listing is None:
             return state
         self._is_listed = True
+        for key, version in list_lost_deletions(state.remote, listing.entries).items():
+            self._emit(TeamDeletionLost(key, version))
         return replace(
             state, etag=listing.etag, remote=listing.entries, lost=listing.lost, authors=listing.authors
         )
@@ -297,7 +301,7 @@ class SyncExchange:
         return collect_key_facts(state, here, key, self._unknown)
 
     def _plan(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> dict[TeamKey, SyncStep]:
-        keys = {*here, *state.remote, *state.bases, *state.doomed}
+        keys = {*here, *state.remote, *state.bases, *state.deleting}
         names = {key.casefold(): key for key in here}
         plan: dict[TeamKey, SyncStep] = {}
         for key in sorted(keys):

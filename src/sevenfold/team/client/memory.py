@@ -289,7 +289,7 @@ class TeamMemory:
             for key, local in files.items()
             if key not in state.bases or state.bases[key].checksum != local.checksum
         }
-        return unsent | {key: DELETED for key in state.doomed if key not in files}
+        return unsent | {key: DELETED for key in state.deleting if key not in files}
 
     async def _run(self, link: ServerClient, *, sends: bool) -> SyncReport:
         policy, shared = await self._choose_policy(sends=sends), (await self.ledger.read()).bases

@@ -17,9 +17,8 @@ from itertools import count, islice, pairwise
 from typing import Protocol, TypeAlias
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.json import Json, JsonObject, replace_lone_surrogates
 from sevenfold.core.memories import MAX_KEY_PART_CHARS, is_team_key
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.team.client.sync_policy import LocalText, SyncState
 from sevenfold.team.protocol import (
     MAX_REQUEST_BYTES,
@@ -218,8 +217,8 @@ def _author(value: Json) -> str:
     """The name that a server has for who wrote an entry: one line, nothing in it that a terminal or a prompt
     would take for more than a name. Empty where it tells none."""
     name = value.get("author") if isinstance(value, JsonObject) else None
-    told = name if isinstance(name, str) else ""
-    plain = "".join(char if char.isprintable() and char not in _NO_NAME else " " for char in told)
+    text = name if isinstance(name, str) else ""
+    plain = "".join(char if char.isprintable() and char not in _NO_NAME else " " for char in text)
     return " ".join(plain.split())[:_MAX_AUTHOR_CHARS]
 
 
@@ -295,7 +294,7 @@ class _Text:
 
 def _text(value: Json) -> _Text | None:
     one = value if isinstance(value, JsonObject) else JsonObject()
-    text, told = one.get("content"), one.get("checksum")
+    text, stated = one.get("content"), one.get("checksum")
     # What is no sound text would be another one by the time it is in a file.
     if (
         not isinstance(text, str)
@@ -304,7 +303,7 @@ def _text(value: Json) -> _Text | None:
     ):
         return None
     checksum = compute_checksum(text)
-    return _Text(checksum, text) if checksum == told else None
+    return _Text(checksum, text) if checksum == stated else None
 
 
 def _entry(value: Json, *, is_living: bool) -> TeamEntry:

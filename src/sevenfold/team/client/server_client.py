@@ -346,14 +346,14 @@ class DeviceLogin:
 
 
 async def pull_person(link: ServerClient) -> TokenOwner:
-    told = await link.call("GET", "/whoami")
-    org, name, member, role = (_name(told, part) for part in ("org", "org_name", "member", "role"))
+    reply = await link.call("GET", "/whoami")
+    org, name, member, role = (_name(reply, part) for part in ("org", "org_name", "member", "role"))
     return TokenOwner(org, name, member, role)
 
 
 async def pull_repositories(link: ServerClient) -> tuple[TeamRepository, ...]:
-    told = (await link.call("GET", "/repos")).get("repos")
-    rows = [row for row in told if isinstance(row, JsonObject)] if isinstance(told, tuple) else []
+    repos = (await link.call("GET", "/repos")).get("repos")
+    rows = [row for row in repos if isinstance(row, JsonObject)] if isinstance(repos, tuple) else []
     return tuple(TeamRepository(RepoId(_name(row, "id")), _name(row, "name")) for row in rows)
 
 
@@ -374,14 +374,14 @@ def choose_repository(known: Sequence[TeamRepository], wanted: str, folder_name:
 
 
 async def start_device_login(link: ServerClient, name: str, org: str = "") -> DeviceLogin:
-    told = await link.call("POST", "/device", {"name": name} | ({"org": org} if org else {}))
-    interval = max(1, _whole(told, "interval"))
+    reply = await link.call("POST", "/device", {"name": name} | ({"org": org} if org else {}))
+    interval = max(1, _whole(reply, "interval"))
     return DeviceLogin(
-        code=_text(told, "user_code"),
-        advice=_text(told, "verify"),
-        device_code=_text(told, "device_code"),
+        code=_text(reply, "user_code"),
+        advice=_text(reply, "verify"),
+        device_code=_text(reply, "device_code"),
         interval=timedelta(seconds=interval),
-        polls=max(1, _whole(told, "expires_in") // interval),
+        polls=max(1, _whole(reply, "expires_in") // interval),
     )
 
 
@@ -389,8 +389,8 @@ async def pull_token(link: ServerClient, device: DeviceLogin, sleep: Sleep) -> s
     """The device's token, once somebody has approved it."""
     for _ in range(device.polls):
         try:
-            told = await link.call("POST", "/device/token", {"device_code": device.device_code})
-            return _text(told, "token")
+            reply = await link.call("POST", "/device/token", {"device_code": device.device_code})
+            return _text(reply, "token")
         except TeamRefused as error:
             if error.kind != "pending":
                 raise

@@ -48,7 +48,7 @@ class KeyFacts:
     local: Checksum | None
     """The file's; None: there is no file."""
     remote: TeamEntry = NO_ENTRY
-    doomed: Checksum | None = None
+    deleting: Checksum | None = None
     """The text that somebody asked here to delete for all. Its file is gone: one that is there came later."""
 
     is_lost: ClassVar[bool] = False
@@ -137,8 +137,8 @@ SyncStep: TypeAlias = (
 
 def choose_sync_step(facts: KeyFacts, policy: SyncPolicy = "merge") -> SyncStep:
     """The next step for a key; once it is done, ask again."""
-    if facts.doomed is not None and facts.local is None:
-        return _decide_doomed(facts, facts.doomed)
+    if facts.deleting is not None and facts.local is None:
+        return _decide_deletion(facts, facts.deleting)
     remote, local = facts.remote, facts.local
     if local is None:
         if facts.base is not None and _is_recoverable(facts, facts.base):
@@ -160,12 +160,12 @@ def _is_recoverable(facts: KeyFacts, base: TeamEntry) -> bool:
     return has_lost and facts.remote.checksum != base.checksum
 
 
-def _decide_doomed(facts: KeyFacts, doomed: Checksum) -> SyncStep:
+def _decide_deletion(facts: KeyFacts, deleting: Checksum) -> SyncStep:
     remote = facts.remote
     if remote.checksum is None:
         return RecordAgreement(None)
     # What was seen here was the deleted text, or the one that it was an unsent change of.
-    was_seen = remote.checksum == doomed or remote == facts.base
+    was_seen = remote.checksum == deleting or remote == facts.base
     return DeleteRemote(remote.version) if was_seen else PullText(remote, "deleted here, changed elsewhere")
 
 
@@ -230,7 +230,9 @@ class PendingWrite:
     mark: str
     """Written with it, so that whoever was cut off can tell which, whatever became of the files since."""
     entries: _Entries
-    doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
+    deleting: Annotated[Mapping[TeamKey, Checksum], JsonForm(name="doomed")] = field(
+        default_factory=dict[TeamKey, Checksum]
+    )
     """Files that go because somebody wants them deleted for all."""
 
 
@@ -244,7 +246,9 @@ class SyncState:
     """As last listed."""
     bases: _Entries = field(default_factory=dict[TeamKey, TeamEntry])
     incoming: PendingWrite | None = None
-    doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
+    deleting: Annotated[Mapping[TeamKey, Checksum], JsonForm(name="doomed")] = field(
+        default_factory=dict[TeamKey, Checksum]
+    )
     refused: Mapping[TeamKey, Annotated[RefusedText, JsonForm(as_list=True)]] = field(
         default_factory=dict[TeamKey, RefusedText]
     )
@@ -274,7 +278,7 @@ def collect_key_facts(
     mine, base = here.get(key), state.bases.get(key)
     is_lost = base is not None and (base in unknown or any(one.holds(base.version) for one in state.lost))
     return (LostFacts if is_lost else KeyFacts)(
-        base, mine.checksum if mine else None, state.remote.get(key, NO_ENTRY), state.doomed.get(key)
+        base, mine.checksum if mine else None, state.remote.get(key, NO_ENTRY), state.deleting.get(key)
     )
 
 
@@ -290,33 +294,47 @@ def needs_record(facts: KeyFacts) -> bool:
     return facts.remote.checksum is None or facts.remote.checksum != facts.local
 
 
+def list_lost_deletions(known: _Entries, listed: _Entries) -> dict[TeamKey, int]:
+    """Deletions that the server once listed, and in whose place it has an older text again, with the versions
+    that they had. They are not done again by themselves: whoever set the server back may have wanted that."""
+    return {
+        key: old.version
+        for key, old in known.items()
+        if old.checksum is None
+        and (now := listed.get(key, old)).checksum is not None
+        and now.version <= old.version
+    }
+
+
 def after_pending_write(state: SyncState, *, came: bool) -> SyncState:
     """It is known whether what was about to be written is in the files."""
     if state.incoming is None:
         return state
     if not came:
         return replace(state, incoming=None)
-    entries, doomed = state.incoming.entries, state.incoming.doomed
+    entries, deleting = state.incoming.entries, state.incoming.deleting
     return replace(
         state,
         incoming=None,
         bases=merge_bases(state.bases, entries),
-        doomed={**without_keys(state.doomed, entries), **doomed},
+        deleting={**without_keys(state.deleting, entries), **deleting},
     )
 
 
 def without_rewritten(state: SyncState, here: Mapping[TeamKey, LocalText]) -> SyncState:
     """What is there again after it was to be deleted for all was written anew, and stays."""
-    if not any(key in here for key in state.doomed):
+    if not any(key in here for key in state.deleting):
         return state
-    return replace(state, doomed=without_keys(state.doomed, here))
+    return replace(state, deleting=without_keys(state.deleting, here))
 
 
 def with_settled(state: SyncState, plan: Mapping[TeamKey, SyncStep]) -> SyncState:
     settled = {key: step.base or NO_ENTRY for key, step in plan.items() if isinstance(step, RecordAgreement)}
     if not settled:
         return state
-    return replace(state, bases=merge_bases(state.bases, settled), doomed=without_keys(state.doomed, settled))
+    return replace(
+        state, bases=merge_bases(state.bases, settled), deleting=without_keys(state.deleting, settled)
+    )
 
 
 def with_refusal(state: SyncState, commit: Commit, error: TeamRefused) -> SyncState:
@@ -341,7 +359,7 @@ def after_answer(state: SyncState, commit: Commit, applied: CommitApplied | None
         etag="",  # it spoke of the server as it was before
         remote={**state.remote, **applied.entries},
         bases=merge_bases(state.bases, applied.entries),
-        doomed=without_keys(state.doomed, gone),
+        deleting=without_keys(state.deleting, gone),
         refused=without_keys(state.refused, [one.key for one in commit.changes]),
     )
 

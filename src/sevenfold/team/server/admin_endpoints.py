@@ -179,7 +179,7 @@ async def handle_whoami(app: AppState, call: ApiRequest) -> ApiResponse:
     who = call.who
     await app.read_quick(who, lambda _tx: None)  # only whether it still holds
     expires = None if who.expires_ms is None else format_ms_time(who.expires_ms)
-    told = messages.WhoTold(
+    body = messages.WhoTold(
         org=who.org,
         org_name=who.org_name,
         member=who.member_name,
@@ -188,7 +188,7 @@ async def handle_whoami(app: AppState, call: ApiRequest) -> ApiResponse:
         token=who.token,
         expires=expires,
     )
-    return ApiResponse(told)
+    return ApiResponse(body)
 
 
 async def handle_list_repos(app: AppState, call: ApiRequest) -> ApiResponse:
@@ -290,14 +290,14 @@ async def handle_start_device(app: AppState, call: ApiRequest) -> ApiResponse:
     sent, now = cast("messages.DeviceSent", call.body), app.now_ms
     code = await app.write(None, lambda tx: start_device(tx, sent.name, now, sent.org))
     verify = f"an admin runs: sevenfold serve device approve ORG {code.user_code} MEMBER"
-    told = messages.DeviceTold(
+    body = messages.DeviceTold(
         device_code=code.device_code,
         user_code=code.user_code,
         verify=verify,
         interval=DEVICE_POLL_INTERVAL.seconds,
         expires_in=CODE_LIFETIME.seconds,
     )
-    return ApiResponse(told, 201)
+    return ApiResponse(body, 201)
 
 
 async def handle_poll_device(app: AppState, call: ApiRequest) -> ApiResponse:

@@ -97,14 +97,14 @@ def execute_commit(
     tx: Tx, writer: WriteContext, state: RepoState, wanted: Commit, verb: str
 ) -> CommitApplied:
     """The repository's row is locked, so nothing that is read here changes before the end."""
-    held = read_stored_entries(tx, writer, [one.key for one in wanted.changes])
-    outcome = apply_commit({key: one.entry for key, one in held.items()}, state.seq, wanted)
+    stored = read_stored_entries(tx, writer, [one.key for one in wanted.changes])
+    outcome = apply_commit({key: one.entry for key, one in stored.items()}, state.seq, wanted)
     if isinstance(outcome, CommitConflicts):
         raise _conflict(outcome)
     bodies = _read_sizes(tx, writer, wanted)
-    after = _state_after(state, wanted, held, bodies)
+    after = _state_after(state, wanted, stored, bodies)
     _check_quota(writer.limits, state, after)
-    _check_names(tx, writer, len(wanted.changes) - len(held))
+    _check_names(tx, writer, len(wanted.changes) - len(stored))
     if after.kept_bytes // STEP_BYTES > state.kept_bytes // STEP_BYTES:
         _check_org(tx, writer)
     _write(tx, writer, outcome, after, bodies)
@@ -169,9 +169,9 @@ def _read_own(tx: Tx, writer: WriteContext, needed: Sequence[Checksum]) -> froze
 
 
 def _state_after(
-    state: RepoState, wanted: Commit, held: Mapping[TeamKey, StoredEntry], bodies: Mapping[Checksum, _Body]
+    state: RepoState, wanted: Commit, stored: Mapping[TeamKey, StoredEntry], bodies: Mapping[Checksum, _Body]
 ) -> RepoState:
-    before = [held.get(one.key, NO_STORED_ENTRY) for one in wanted.changes]
+    before = [stored.get(one.key, NO_STORED_ENTRY) for one in wanted.changes]
     left = sum(1 for one in before if one.entry.checksum is not None)
     came = [bodies[one.checksum].bytes for one in wanted.changes if one.checksum is not None]
     return RepoState(

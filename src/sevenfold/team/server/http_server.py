@@ -138,15 +138,16 @@ class SharedRates:
 
     async def share(self) -> None:
         taken, now_ms = self._gate.report_taken(), self._app.now_ms
-        told = {**dict.fromkeys(self._followed, 0), **taken}
-        if not told:
+        reported = {**dict.fromkeys(self._followed, 0), **taken}
+        if not reported:
             return
-        totals = await self._app.write(None, lambda tx: add_taken(tx, told, now_ms))
+        totals = await self._app.write(None, lambda tx: add_taken(tx, reported, now_ms))
         known = {
-            name: self._followed.get(name, _Followed(total - told[name])) for name, total in totals.items()
+            name: self._followed.get(name, _Followed(total - reported[name]))
+            for name, total in totals.items()
         }
         self._gate.add_remote_taken(
-            {name: totals[name] - one.total - told[name] for name, one in known.items()}
+            {name: totals[name] - one.total - reported[name] for name, one in known.items()}
         )
         now = {name: one.after(totals[name]) for name, one in known.items()}
         self._followed = {name: one for name, one in now.items() if one.idle < FOLLOWED}
@@ -196,7 +197,7 @@ class TeamServer:
         """Until SIGTERM or SIGINT, or `stop` from another thread. What was begun is finished first."""
         sys.setswitchinterval(SWITCH_INTERVAL.total_seconds())
         _allow_connections()
-        with _signals_only_heard():
+        with _signals_ignored():
             asyncio.run(self._serve())
 
     def stop(self) -> None:
@@ -277,17 +278,17 @@ def _allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _hear(_number: int, _frame: object) -> None:
+def _ignore_signal(_number: int, _frame: object) -> None:
     """It was heard, and that is all."""
 
 
 @contextmanager
-def _signals_only_heard() -> Generator[None]:
+def _signals_ignored() -> Generator[None]:
     """Uvicorn ends on a signal and then raises it again, which would end us before the database is closed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {one: signal.signal(one, _hear) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {one: signal.signal(one, _ignore_signal) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

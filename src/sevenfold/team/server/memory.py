@@ -222,11 +222,13 @@ def upsert_texts(
         if (checksum := compute_checksum(text)) != now.get(TeamKey(key), NO_STORED_ENTRY).entry.checksum
     )
     if not changes:
-        return CommitApplied(state.seq, {key: held.entry for key, held in now.items()})
+        return CommitApplied(state.seq, {key: stored.entry for key, stored in now.items()})
     wanted = Commit(CommitId("upsert"), changes)
     _insert_bodies(tx, writer, [texts[one.key] for one in changes])
     applied = execute_commit(tx, writer, state, wanted, "upsert")
-    return CommitApplied(applied.seq, {**{key: held.entry for key, held in now.items()}, **applied.entries})
+    return CommitApplied(
+        applied.seq, {**{key: stored.entry for key, stored in now.items()}, **applied.entries}
+    )
 
 
 def check_team_keys(keys: Iterable[str]) -> None:

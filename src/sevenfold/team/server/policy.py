@@ -221,10 +221,10 @@ class RateBuckets:
     def report_taken(self) -> dict[str, int]:
         """What was taken here and not told yet, where it is half a second's worth."""
         taken = self._taken or {}
-        told = {name: permits for name, permits in taken.items() if permits >= self._rate / 2}
-        for name in told:
+        reported = {name: permits for name, permits in taken.items() if permits >= self._rate / 2}
+        for name in reported:
             del taken[name]
-        return told
+        return reported
 
     def add_remote_taken(self, name: str, now: timedelta, permits: int) -> None:
         """What other processes took of the same bucket."""

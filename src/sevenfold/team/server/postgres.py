@@ -98,13 +98,13 @@ class PostgresDatabase:
 
         if org is not None and not _ORG.fullmatch(org):
             raise DatabaseFailed(f"{org!r} is no id of an organisation")
-        held = cast("_Held | None", getattr(self._local, "held", None))
-        if held is not None:
+        leased = cast("_Held | None", getattr(self._local, "held", None))
+        if leased is not None:
             with suppress(psycopg.Error):
-                held.begin(begin, org)
-                return held.connection
-            held.connection.close()
-            self._open.remove(held.connection)
+                leased.begin(begin, org)
+                return leased.connection
+            leased.connection.close()
+            self._open.remove(leased.connection)
             self._local.held = None
         connection = _connect(self._url)
         self._open.append(connection)

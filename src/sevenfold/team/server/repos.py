@@ -225,12 +225,12 @@ class Forge:
 
 def _read(said: bytes) -> ForgeRepo | None:
     try:
-        told: object = json.loads(said)
+        answer: object = json.loads(said)
     except ValueError:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         return None
-    fields = cast("dict[str, object]", told)
+    fields = cast("dict[str, object]", answer)
     number, name, rights = fields.get("id"), fields.get("full_name"), fields.get("permissions")
     if not isinstance(number, int) or not isinstance(name, str) or not isinstance(rights, dict):
         return None

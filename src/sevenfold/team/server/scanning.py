@@ -134,12 +134,12 @@ def refuse_blocked(blocked: Mapping[str, BlockedFindings], count: int) -> None:
 
 
 def _told(inspection: Inspection) -> BlockedFindings:
-    told = [_finding(one) for one in inspection.findings]
+    findings = [_finding(one) for one in inspection.findings]
     if inspection.refusal is not None:
-        told.append(
+        findings.append(
             {"rule": "refused", "name": describe_refusal(inspection.refusal), "line": 1, "fingerprint": ""}
         )
-    return told
+    return findings
 
 
 def _finding(one: SecretFinding) -> dict[str, object]:

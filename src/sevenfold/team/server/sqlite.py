@@ -88,9 +88,19 @@ class SqliteDatabase:
             try:
                 return work(tx)
             finally:
-                tx.rows("ROLLBACK")
+                self._end_read(connection)
         except Exception as error:
             raise _mapped(error) from error
+
+    def _end_read(self, connection: Connection) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except Exception:
+            # SQLite has rolled it back by itself, or cannot. What failed before says more, and the next read
+            # gets a connection of its own.
+            self._local.connection = None
+            with suppress(Exception):
+                connection.close()
 
     def _write_on(self, connection: Connection) -> None:
         tx = _SqliteTx(connection)
