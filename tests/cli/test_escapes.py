@@ -18,7 +18,7 @@ from sevenfold.agent.tui.render.markdown_stream import CodeBlock, MarkdownStream
 from sevenfold.agent.tui.terminal import PlainTerminal
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.cli import main
-from sevenfold.cli.screen import CapturedScreen, Screen, TableCell
+from sevenfold.cli.screen import CapturedScreen, Screen, TableCell, ask_secret
 from sevenfold.core.text.safe_text import escape_json, escape_painted
 
 ATTACKS = (
@@ -165,3 +165,16 @@ def test_arguments_and_names_are_repeated_escaped(
     assert main([text]) == 2
     found = capsys.readouterr()
     assert not is_obeyed(found.out + found.err)
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_the_question_for_a_token_is_asked_escaped(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return "typed"
+
+    monkeypatch.setattr("getpass.getpass", answer)
+    assert ask_secret(f"token for {text}: ") == "typed"
+    assert not is_obeyed(asked[0])

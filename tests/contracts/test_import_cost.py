@@ -60,6 +60,19 @@ OF_AGENTS = (
 )
 """Packages and modules that a command over memories does without: they take longer to load than it runs."""
 
+OF_CHANGES = (
+    "sevenfold.core.events.memory",
+    "sevenfold.core.events.store",
+    "sevenfold.core.settings.sections",
+    "sevenfold.core.text.facts",
+    "sevenfold.layers.context",
+    "sevenfold.layers.memory.rule_policy",
+    "sevenfold.store.transcript.reader",
+    "socket",
+    "uuid",
+)
+"""What a listing without rules does without besides: together a quarter of what it would take."""
+
 EVERYTHING = """
 import importlib, pkgutil, sevenfold
 for module in pkgutil.walk_packages(sevenfold.__path__, "sevenfold."):
@@ -119,11 +132,11 @@ def test_a_library_among_the_loaded_modules_is_found(tmp_path: Path) -> None:
     assert "pytest" in strangers(loaded)
 
 
-def unneeded(arguments: list[str], cwd: Path) -> list[str]:
+def unneeded(arguments: list[str], cwd: Path, of: tuple[str, ...] = OF_AGENTS) -> list[str]:
     """What a command has loaded at its end of that which only an agent or a session needs."""
     done = child(COMMAND.format(arguments=arguments), cwd)
     loaded = cast("list[str]", json.loads(done.stderr.splitlines()[-1]))
-    return [name for name in loaded if any(f"{name}.".startswith(f"{each}.") for each in OF_AGENTS)]
+    return [name for name in loaded if any(f"{name}.".startswith(f"{each}.") for each in of)]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +146,11 @@ def unneeded(arguments: list[str], cwd: Path) -> list[str]:
 )
 def test_a_command_over_memories_loads_no_agent_and_no_model(tmp_path: Path, arguments: list[str]) -> None:
     assert unneeded(arguments, tmp_path) == []
+
+
+@pytest.mark.parametrize("arguments", [["memory", "list"], ["memory", "log"]], ids=" ".join)
+def test_a_listing_loads_nothing_that_only_changes_need(tmp_path: Path, arguments: list[str]) -> None:
+    assert unneeded(arguments, tmp_path, OF_CHANGES) == []
 
 
 def test_a_command_that_loads_what_a_session_needs_is_found(tmp_path: Path) -> None:

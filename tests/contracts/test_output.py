@@ -33,7 +33,7 @@ HARMLESS = frozenset({"isatty", "encoding", "fileno", "flush"})
 """What may be asked of a stream without writing to it."""
 
 
-MENTIONS = re.compile(r"\bprint|\binput\b|\bsys\b|\bos\.write\b")
+MENTIONS = re.compile(r"\bprint|\binput\b|\bgetpass|\bsys\b|\bos\.write\b")
 """A file without one of these has nothing to find; parsing it takes longest."""
 
 
@@ -46,7 +46,7 @@ def find_prints(source: str) -> Iterator[str]:
     }
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Name(id="print" | "input")):
+            case ast.Call(func=ast.Name(id="print" | "input" | "getpass")):
                 yield f"{node.lineno}: calls {ast.unparse(node.func)}"
             case ast.Attribute(value=ast.Name(id="sys"), attr=name):
                 if name.strip("_") in ("stdout", "stderr") and id(node) not in asked:
@@ -54,7 +54,7 @@ def find_prints(source: str) -> Iterator[str]:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="write"), args=[to, *_]):
                 if isinstance(to, ast.Constant) and to.value in (1, 2):
                     yield f"{node.lineno}: writes to descriptor {to.value}"
-            case ast.Call(func=ast.Attribute(attr="print" | "print_exc" | "print_exception")):
+            case ast.Call(func=ast.Attribute(attr="getpass" | "print" | "print_exc" | "print_exception")):
                 yield f"{node.lineno}: calls {ast.unparse(node.func)}"
             case ast.ImportFrom(module="sys", names=imported):
                 yield from (f"{node.lineno}: imports sys.{one.name}" for one in imported if "std" in one.name)
@@ -84,7 +84,13 @@ def test_every_module_that_may_print_is_there() -> None:
     [
         *("print('x')", "sys.stdout.write('x')", "sys.stderr.write('x')", "show(sys.stdout)", "input('x')"),
         *("os.write(1, b'x')", "os.write(2, b'x')", "from sys import stdout", "traceback.print_exc()"),
-        *("sys.__stdout__.write('x')", "console.print('x')", "out = sys.stdout"),
+        *(
+            "getpass('x')",
+            "getpass.getpass('x')",
+            "sys.__stdout__.write('x')",
+            "console.print('x')",
+            "out = sys.stdout",
+        ),
     ],
 )
 def test_a_planted_print_is_found(tmp_path: Path, line: str) -> None:

@@ -56,6 +56,7 @@ ALLOWED = {
     "src/sevenfold/integrations/memory_tool.py": {"create", "str_replace", "view"},
     # Programs that a command line starts.
     "src/sevenfold/layers/session_notes/work_ledger.py": {"cat", "grep"},
+    "src/sevenfold/core/text/command_lines.py": {"cat", "find", "grep", "ls", "read"},
     "src/sevenfold/core/text/globs.py": {"find", "ls"},
     # Languages of fenced code.
     "src/sevenfold/layers/memory/trust/claims.py": {"bash", "shell"},

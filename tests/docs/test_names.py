@@ -29,6 +29,8 @@ _SPAN = re.compile(r"`([^`\n]+)`")
 _PYTHON_FILE = re.compile(r"(?<![\w./-])[\w-][\w./-]*/[\w-]+\.py\b")
 _DOTTED = re.compile(r"(?<![\w./-])sevenfold(?:\.[A-Za-z_]\w*)+")
 _IMPORT = re.compile(r"^from (sevenfold[\w.]*) import (?:\(([^)]*)\)|([\w, ]+))", re.MULTILINE)
+_CODE_NAME = re.compile(r"(?=\w*[A-Z_.])[A-Za-z_]\w*(?:\.[a-z_]\w*)?(?<!\.md)")
+"""With a capital, an underscore or a member: one lower-case word may be a word of the field."""
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*|\w[\w-]*\.(?:md|toml|json)")
 
 
@@ -104,6 +106,19 @@ def missing_paths(text: str) -> list[str]:
     return [span for span in spans if not is_there(span)]
 
 
+def misplaced_names(text: str) -> list[str]:
+    """Names of code in the steps of a list that are in none of the Python files which their step names."""
+    found: list[str] = []
+    for step in re.split(r"^\d+\. ", text, flags=re.MULTILINE)[1:]:
+        spans = _SPAN.findall(step)
+        paths = (place / span for span in spans if span.endswith(".py") for place in (ROOT, PACKAGE))
+        code = "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
+        words = set(re.findall(r"\w+", code))
+        names = (span for span in spans if _CODE_NAME.fullmatch(span)) if code else ()
+        found += [name for name in names if not words.issuperset(name.split("."))]
+    return found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_every_python_file_and_module_of_a_page_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -126,8 +141,16 @@ def test_every_path_of_where_to_change_something_exists() -> None:
     assert tuple(lists) == CHANGES
     for name, text in lists.items():
         assert missing_paths(text) == [], name
+        assert misplaced_names(text) == [], name
         for folder in ("`tests/", "`docs/"):
             assert folder in text, f"{name} names nothing in {folder[1:]}"
+
+
+def test_a_name_that_is_not_in_the_files_of_its_step_is_found() -> None:
+    planted = (
+        "1. `core/clock.py`: `Clock`, `Hammer`.\n2. `docs/tools.md`, `core/json.py`: `JsonObject.swing`\n"
+    )
+    assert misplaced_names(planted) == ["Hammer", "JsonObject.swing"]
 
 
 def test_a_path_to_change_that_is_not_there_is_found() -> None:

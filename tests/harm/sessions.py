@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from sevenfold.core.text.stems import split_sentences
 from sevenfold.layers.context import ContextSource, render_context
 from sevenfold.layers.forks.policy import NoteMessage, render_mail
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, quote_draft
+from sevenfold.layers.memory.extraction.settings import EXTRACTION_KIND
 from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources, split_passages
 from sevenfold.layers.memory.trust.taint_changes import attribute_change
 from sevenfold.providers.scripted import ScriptedProvider, make_response
@@ -40,14 +41,22 @@ class PlayedTurn:
     """AGENTS.md of the project."""
     page: str = ""
     """What the tool showed; empty: what is written."""
+    earlier: tuple[str, ...] = ()
+    """What the user said in earlier turns."""
+    name: str = ""
+    description: str = "what to keep in mind"
+    by_fork: bool = False
+    """Whether the memory is written by extraction, after the turn."""
 
 
 async def play_turns(turns: Sequence[PlayedTurn], home: Path) -> list[str]:
-    """Play each turn in a session of its own: the trusted memory that it left; empty where it left none."""
+    """Play each turn in a session of its own: the trusted memories that it left; empty where it left none."""
     sessions = [await _play(turn, home, number) for number, turn in enumerate(turns)]
     with memories(home) as memory:
-        trusted = {one.origin.session: one.memory.body for one in memory.scan(None) if one.is_trusted}
-    return [trusted.get(session, "") for session in sessions]
+        trusted = [one for one in memory.scan(None) if one.is_trusted]
+    return [
+        "\n".join(one.memory.body for one in trusted if one.origin.session == session) for session in sessions
+    ]
 
 
 async def _play(turn: PlayedTurn, home: Path, number: int) -> str:
@@ -57,19 +66,31 @@ async def _play(turn: PlayedTurn, home: Path, number: int) -> str:
         (shop.project / "AGENTS.md").write_text(turn.instructions, encoding="utf-8")
     given = {
         "action": "write",
-        "name": f"learnt-{number}",
-        "description": "what to keep in mind",
+        "name": turn.name or f"learnt-{number}",
+        "description": turn.description,
         "content": turn.written,
     }
-    with ScriptedProvider([make_response(calls={"memory": given}), make_response("Done.")]) as models:
+    writes = [make_response(calls={"memory": given}), make_response("Done.")]
+    turns = [make_response("All right.") for _ in turn.earlier]
+    if turn.by_fork:
+        # Extraction decides itself whether a turn is worth a look, and how often it asks.
+        shop.provider = ScriptedProvider([*turns, "Done."], by_purpose={EXTRACTION_KIND: writes})
+        return await _talk(turn, shop, {"writer": "model"})
+    with ScriptedProvider([*turns, *writes]) as models:
         shop.provider = models
-        settings = {"extraction": {"enabled": False}}
-        agent = await shop.open(tools=None, settings=settings, mode="bypass")
-        for message in _shown(turn):
-            agent.session.history.append(message)
-        await agent.run_turn(turn.said)
-        session = agent.session.id
-        await agent.close()
+        return await _talk(turn, shop, {"enabled": False})
+
+
+async def _talk(turn: PlayedTurn, shop: Shop, extraction: Mapping[str, str | bool]) -> str:
+    """The session in which it was said."""
+    agent = await shop.open(tools=None, settings={"extraction": extraction}, mode="bypass")
+    for message in _shown(turn):
+        agent.session.history.append(message)
+    for said in (*turn.earlier, turn.said):
+        await agent.run_turn(said)
+    await agent.settle()
+    session = agent.session.id
+    await agent.close()
     return session
 
 
@@ -77,7 +98,13 @@ def judge_turn(turn: PlayedTurn) -> str:
     """The same by the policy alone, without an agent or a disk."""
     told = ContextSource("project", turn.instructions, "AGENTS.md")
     head = [Message("user", render_context([told], 1_000, len).text)] if turn.instructions else []
-    sources = ConversationSources(split_passages([*head, *_shown(turn), Message("user", turn.said)]))
+    before = [
+        message
+        for said in turn.earlier
+        for message in (Message("user", said), Message("assistant", "All right."))
+    ]
+    said = Message("user", turn.said)
+    sources = ConversationSources(split_passages([*head, *_shown(turn), *before, said]))
     draft = MemoryDraft(key="learnt.md", name="learnt", description="", kind="project", body=turn.written)
     found = _attribute(draft, sources)
     quoted = quote_draft(draft, found, sources) if found.taint else None
@@ -88,7 +115,7 @@ def judge_turn(turn: PlayedTurn) -> str:
 
 def is_users_own(turn: PlayedTurn, kept: str) -> bool:
     """Whether a memory is what the user typed, to the letter."""
-    return all(sentence in turn.said for sentence in split_sentences(kept))
+    return all(sentence.rstrip(" .;") in turn.said for sentence in split_sentences(kept))
 
 
 def _attribute(draft: MemoryDraft, sources: ConversationSources) -> Attribution:

@@ -8,9 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from anthropic.types import MessageParam
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sevenfold import attach
 from sevenfold.core.messages import Text
 from sevenfold.core.prices import CATALOG, ModelSettings
 from sevenfold.core.tokens.estimation import weigh_by_shape
@@ -20,6 +22,7 @@ from sevenfold.replay.bills import BillTotals, sum_bills, sum_counts
 from sevenfold.replay.report import FileReport, SessionReport, build_replay_report
 from sevenfold.store.foreign.entries import CallId, ForeignAgent
 from sevenfold.store.foreign.transcripts import FOREIGN_READERS, hash_call_id
+from sevenfold.testing import Simulator
 from tests.replay.logs import Row, answered, asked, row, usage, write_log
 from tests.replay.steps import START
 
@@ -392,3 +395,61 @@ def test_a_session_of_a_command_alone_is_known_by_it(tmp_path: Path) -> None:
     assert session(write_log(tmp_path / "s.jsonl", *rows)).title == "/review 158 of main"
     rows = [asked(command), *rows[1:], asked("And now the tests")]
     assert session(write_log(tmp_path / "t.jsonl", *rows)).title == "And now the tests"
+
+
+def ask_simulator() -> str:
+    """The id of a second answer."""
+    with Simulator() as sim:
+        client = sim.client()
+        asks: list[MessageParam] = [{"role": "user", "content": "Hello"}]
+        client.messages.create(model="claude-opus-5-5", max_tokens=10, messages=asks)
+        return client.messages.create(model="claude-opus-5-5", max_tokens=10, messages=asks).id
+
+
+def test_a_session_that_the_simulator_answered_is_known_by_its_ids(tmp_path: Path) -> None:
+    bill = usage(read=1_000_000)
+    path = write_log(tmp_path / "s.jsonl", asked("Go"), answered(ask_simulator(), bill))
+    assert session(path).is_simulated
+    paid = write_log(tmp_path / "p.jsonl", asked("Go"), answered("msg_01Xf0000000000000001", bill))
+    assert not session(paid).is_simulated
+
+
+def test_a_session_of_ours_notes_that_the_simulator_answered(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "PATH": "/nowhere"}
+    asks: list[MessageParam] = [{"role": "user", "content": "Hello"}]
+    with Simulator() as sim, attach(sim.client(), project=tmp_path, environ=environ) as client:
+        client.messages.create(model="claude-opus-5-5", max_tokens=10, messages=asks)
+    [path] = (tmp_path / ".sevenfold").glob("projects/*/sessions/*.jsonl")
+    [found] = read_account(path, "sevenfold", TERMS).sessions
+    assert found.is_simulated
+
+
+def test_a_session_with_one_paid_call_counts(tmp_path: Path) -> None:
+    bill = usage(read=1_000_000)
+    found = session(
+        write_log(tmp_path / "s.jsonl", answered("msg_0000000000000001", bill), answered("msg_01Xy", bill))
+    )
+    assert not found.is_simulated
+
+
+def test_simulated_sessions_are_left_out_only_beside_others_in_the_usual_places(tmp_path: Path) -> None:
+    bill = usage(read=1_000_000)
+    fake = account(write_log(tmp_path / "s.jsonl", answered("msg_0000000000000001", bill)))
+    paid = account(write_log(tmp_path / "p.jsonl", answered("msg_01Xy", bill)))
+    both = build_replay_report([fake, paid], origin="usual places")
+    assert both.totals.calls == 1
+    assert both.describe_simulated() == (
+        "1 session ran against Sevenfold's simulator, so nothing was paid: left out here. "
+        "Name a folder or a file to see them."
+    )
+    named = build_replay_report([fake, paid])
+    assert named.totals.calls == 2
+    assert named.describe_simulated() == (
+        "1 of these sessions ran against Sevenfold's simulator: what they cost was not paid."
+    )
+    alone = build_replay_report([fake], origin="usual places")
+    assert alone.totals.calls == 1
+    assert alone.describe_simulated() == (
+        "These sessions ran against Sevenfold's simulator: what they cost was not paid."
+    )
+    assert not build_replay_report([paid]).describe_simulated()

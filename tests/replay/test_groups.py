@@ -6,12 +6,13 @@ import csv
 import io
 import json
 import re
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
 
 from sevenfold.replay.anonymous import anonymize_report
-from sevenfold.replay.groups import GROUP_KINDS, GroupKind, group_sessions, render_csv, week_of
+from sevenfold.replay.groups import GroupKind, group_sessions, render_csv, week_of
 from sevenfold.replay.picture import draw_picture
 from sevenfold.replay.report import describe_replay_report
 from tests.replay.reports import HOSTILE, Story, broke, find_all, hostile_report, report_of, rich_report
@@ -58,7 +59,7 @@ def test_csv_has_every_group_and_no_formula() -> None:
     assert {row["usd"] for row in rows} == {"3.000000"}
 
 
-@pytest.mark.parametrize("kind", GROUP_KINDS)
+@pytest.mark.parametrize("kind", get_args(GroupKind))
 def test_an_anonymous_report_has_the_same_figures(kind: GroupKind) -> None:
     report = rich_report()
     hidden = anonymize_report(report)

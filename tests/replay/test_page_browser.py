@@ -432,3 +432,9 @@ def test_a_watched_page_loads_itself_again_when_nobody_is_at_work(browser: Brows
 def test_the_page_without_its_data_is_small() -> None:
     page = build_page(report_of(), made_at=START, findings=find_all(report_of()))
     assert len(gzip.compress(page.encode(), mtime=0)) < 300_000
+
+
+def test_the_list_counts_sub_agents_apart_as_the_headline_does(open_page: Open) -> None:
+    opened = open_page(report_of(Story(name="one"), Story(name="two"), Story(name="one", sub_agent="a1")))
+    opened.expect_text("h1", "2 sessions")
+    expect(opened[".found"]).to_have_text("2 of 2 sessions, 1 of 1 sub-agent")

@@ -11,9 +11,8 @@ import pytest
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.ui.access import MAX_TICKETS, RUN_HEADER, GuardedApp, PageAccess
-from sevenfold.ui.app import MAX_BODY_BYTES, make_page_app
+from sevenfold.ui.app import MAX_BODY_BYTES, make_page_app, read_page_files, render_shell
 from sevenfold.ui.calls import PageCall, route_get, route_post
-from sevenfold.ui.files import read_page_files, render_shell
 from tests.ui.asking import PORT, ask, follow_link, own_headers
 
 HOST = f"127.0.0.1:{PORT}"

@@ -79,7 +79,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return 0
     from sevenfold.cli.commands import load_command, make_parser
 
-    parser = make_parser()
+    parser = make_parser(is_whole=False)
     options = parser.parse_args(argv)
     if options.command is None:
         STDIO_SCREEN.show_help(parser.format_help())

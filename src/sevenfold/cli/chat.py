@@ -12,7 +12,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -24,8 +24,13 @@ from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat
 from sevenfold.agent.tui.chat_input import ChatTerminal
-from sevenfold.agent.tui.cost_text import compute_saved, render_dollars
-from sevenfold.agent.tui.custom_commands import list_command_folders, read_custom_commands
+from sevenfold.agent.tui.cost_text import compute_saved, describe_unbilled, render_dollars
+from sevenfold.agent.tui.custom_commands import (
+    CommandHelps,
+    CustomCommand,
+    list_command_folders,
+    read_custom_commands,
+)
 from sevenfold.agent.tui.early_input import EarlyInput
 from sevenfold.agent.tui.error_text import render_key_remedy
 from sevenfold.agent.tui.event_text import render_event_text
@@ -41,11 +46,13 @@ from sevenfold.agent.tui.headless import (
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
 from sevenfold.agent.tui.session_list import (
+    PastUsage,
     SessionCard,
     find_session_card,
-    read_last_answer,
-    read_ledger,
-    read_session_card,
+    read_messages,
+    read_past_usage,
+    read_session_cards,
+    read_session_preview,
     render_session_cards,
 )
 from sevenfold.agent.tui.slash_commands import BUILT_IN_NAMES, ChatServices
@@ -57,7 +64,7 @@ from sevenfold.cli.options.running import CHOOSE_SESSION
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.cli.workspace import open_workspace, require_folder
 from sevenfold.core import __version__
-from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError, SignInRefused
+from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError, SignInRefused, StoreError
 from sevenfold.core.events import (
     DefinitionSkipped,
     Event,
@@ -72,7 +79,6 @@ from sevenfold.core.prices import sum_costs
 from sevenfold.core.settings.sections import AgentSettings, ChatSettings, PermissionMode
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
-from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import USER_SETTINGS_FILE
@@ -183,16 +189,7 @@ async def _choose_session(workspace: Workspace, screen: Screen) -> str | None:
 def list_session_cards(workspace: Workspace) -> Sequence[SessionCard]:
     """The sessions that a person had in this project, the last first."""
     entries = [entry for entry in list_recent_sessions(workspace) if not is_agent_session(entry.id)]
-    folder = workspace.project.sessions if entries else None
-    return [
-        read_session_card(folder, entry, workspace.catalog)
-        for entry in entries[:MAX_LISTED_SESSIONS]
-        if folder
-    ]
-
-
-MAX_LISTED_SESSIONS = 20
-"""That are listed; older ones are named by their id."""
+    return read_session_cards(workspace.project.sessions, entries, workspace.catalog) if entries else ()
 
 
 async def _print(options: Namespace, screen: Screen) -> int:
@@ -292,13 +289,15 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
         with Folder.open(workspace.home, create=True) as home:
             past, services = InputHistory(home), _make_services(agent_options, workspace)
             await early.stop_prompt()
+            _keep_lines(past, early.lines)
             cwd, typed, look = agent.place.cwd, early.take_keys(), workspace.settings.of(ChatSettings)
             has_vi_keys = workspace.settings.of(AgentSettings).vi_keys
 
             def make_keyboard(delegate: InputDelegate) -> ChatTerminal:
                 if not early.is_full:
                     return PlainTerminal(delegate)
-                return Terminal(delegate, past, cwd, typed, look, has_vi_keys=has_vi_keys)
+                pastes = early.pastes
+                return Terminal(delegate, past, cwd, typed, look, pastes=pastes, has_vi_keys=has_vi_keys)
 
             chat = Chat(agent, services, asking, make_keyboard)
             loop = asyncio.get_running_loop()
@@ -307,11 +306,23 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
             first = ["/resume"] if is_choosing else []
             await chat.run(*first, cast("str | None", options.prompt) or "", typed=early.lines)
     cost = sum_costs(one.cost for one in chat.spent)
-    billed = "" if cost is None else f"; this session cost ${cost.total:.4f}"
+    billed = "" if cost is None else f"\nthis session cost ${cost.total:.4f}"
     if billed and (saved := compute_saved(chat.spent)) is not None and saved > 0:
         billed += f" and saved {render_dollars(saved)}"
-    screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}{billed}")
+    if billed and (unknown := describe_unbilled(chat.unbilled)):
+        billed += f"; that is without {unknown.removesuffix(' so far')}"
+    command = f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}"
+    if len(command) > shutil.get_terminal_size().columns:
+        command = command.replace(": ", ":\n  ")  # the command stays one line, to be copied
+    screen.note(f"{command}{billed}")
     return 0
+
+
+def _keep_lines(past: InputHistory, lines: Sequence[str]) -> None:
+    """What was entered before there was a chat is found again, too."""
+    with suppress(StoreError):
+        for line in lines:
+            past.add(line)
 
 
 def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
@@ -331,19 +342,25 @@ def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
 
         return capture_memory_output(options.project, words)
 
-    def earlier_spend(session: str) -> Sequence[SpendSummary]:
-        return read_ledger(workspace.project.sessions, session, workspace.catalog).spent()
+    def past_usage(session: str) -> PastUsage:
+        return read_past_usage(workspace.project.sessions, session, workspace.catalog)
+
+    def custom_commands() -> Sequence[CustomCommand]:
+        folders = list_command_folders(workspace.home, workspace.user_home, workspace.root)
+        return read_custom_commands(folders, BUILT_IN_NAMES)
 
     return ChatServices(
         open_agent=open_session,
         sessions=lambda: list_session_cards(workspace),
-        earlier_spend=earlier_spend,
+        past_usage=past_usage,
         describe_context=describe_context,
         memories=memories,
-        preview_session=lambda session: read_last_answer(workspace.project.sessions, session),
-        custom_commands=lambda: read_custom_commands(
-            list_command_folders(workspace.home, workspace.user_home, workspace.root), BUILT_IN_NAMES
+        preview_session=lambda card: read_session_preview(
+            workspace.project.sessions, card, workspace.catalog
         ),
+        read_messages=lambda session: read_messages(workspace.project.sessions, session),
+        custom_commands=custom_commands,
+        command_helps=CommandHelps(custom_commands).list_helps,
         trust=workspace.trust,
         catalog=workspace.catalog,
         key_variable=find_key_variable(workspace.settings.of(AgentSettings), workspace.environ),

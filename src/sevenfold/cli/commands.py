@@ -8,10 +8,10 @@ import sys
 from argparse import Action, ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Literal, NoReturn, TypeAlias, cast
 
+from sevenfold.cli.options import DeferredParser
 from sevenfold.cli.options.agents import (
     COMPLETION_DESCRIPTION,
     COMPLETION_EXAMPLES,
@@ -373,7 +373,7 @@ examples:
 """
 
 
-class _Parser(ArgumentParser):
+class _Parser(DeferredParser):
     """Argument parsing whose errors are one line, suggest what was meant, and escape control characters."""
 
     def error(self, message: str) -> NoReturn:
@@ -395,6 +395,7 @@ class _Parser(ArgumentParser):
             raise ArgumentError(action, f"{error.message}: {listed}") from None
 
     def option_names(self) -> list[str]:
+        self.fill()
         return list(self._option_string_actions)
 
 
@@ -415,13 +416,13 @@ class _RootParser(_Parser):
     def format_help(self) -> str:
         width = max(len(command.name) for command in COMMANDS)
         listed = (
-            f"{group}: {told}\n"
+            f"{group}: {heading}\n"
             + "".join(
                 f"    {command.name:{width}}  {command.help}\n"
                 for command in COMMANDS
                 if command.group == group
             )
-            for group, told in COMMAND_GROUPS.items()
+            for group, heading in COMMAND_GROUPS.items()
         )
         options = "options:\n  -h, --help  show this help\n  --version   show the version\n"
         usage = f"usage: {self.usage}\n\n{self.description}\n"
@@ -446,6 +447,8 @@ def _suggest(given: str, known: Iterable[str]) -> str:
     names = list(known)
     # Before `=` stands the name of an option.
     name = given.partition("=")[0]
+    from difflib import get_close_matches
+
     close = get_close_matches(name, names, cutoff=0.6)
     if close:
         # Swapped letters are the likelier mistake: `--modle` is `--model` rather than `--mode`.
@@ -455,7 +458,8 @@ def _suggest(given: str, known: Iterable[str]) -> str:
     return f"; expected {', '.join(names)}" if is_short else ""
 
 
-def make_parser() -> ArgumentParser:
+def make_parser(*, is_whole: bool = True) -> ArgumentParser:
+    """`is_whole`: with the options of all commands, for who looks at them all."""
     parser = _RootParser()
     parser.add_argument("--version", action="version", version=f"sevenfold {__version__}")
     commands = parser.add_subparsers(
@@ -471,7 +475,9 @@ def make_parser() -> ArgumentParser:
             allow_abbrev=False,
         )
         parser.commands[command.name] = one
-        command.add_options(one)
+        one.add_later(command.add_options)
+    if is_whole:
+        parser.fill_all()
     return parser
 
 

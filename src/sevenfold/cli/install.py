@@ -164,7 +164,7 @@ def _plan_edits(changes: Sequence[ConfigChange], record: InstallRecord, folder: 
     """Everything is planned before anything is written: one file that cannot be read stops all of it."""
     edits: list[_Edit] = []
     for change in changes:
-        real, state, text = _read_config(change)
+        real, state, text = read_config(change)
         known = record.find(real)
         after = change.add(text, known is not None).encode()
         backup = state.data if state else None
@@ -192,7 +192,7 @@ def _plan_removal(
 ) -> list[_Edit]:
     edits: list[_Edit] = []
     for change in changes:
-        real, state, text = _read_config(change)
+        real, state, text = read_config(change)
         known = record.find(real)
         if state is None or text is None:
             continue
@@ -207,7 +207,7 @@ def _plan_removal(
     return edits
 
 
-def _read_config(change: ConfigChange) -> tuple[str, FileState | None, str | None]:
+def read_config(change: ConfigChange) -> tuple[str, FileState | None, str | None]:
     real = resolve_path(str(change.path))
     state = find_file_state(real, max_bytes=MAX_CONFIG_BYTES)
     try:

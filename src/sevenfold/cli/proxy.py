@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -40,14 +41,8 @@ from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger
 from sevenfold.proxy.memory import ProxyMemory
 from sevenfold.proxy.profiles import PROFILES, AgentProfile, ProxiedApi, find_profile
 from sevenfold.proxy.receipt import list_ledgers, render_receipt
-from sevenfold.proxy.server import (
-    ANTHROPIC_API,
-    OPENAI_API,
-    ProxyApp,
-    ProxyRun,
-    ProxyServer,
-    Upstreams,
-)
+from sevenfold.proxy.requests import ANTHROPIC_API, OPENAI_API, Upstreams
+from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer
 from sevenfold.proxy.state import RunStore, StateStore
 from sevenfold.resident.client import select_environ
 from sevenfold.store.files.folder import Folder
@@ -81,9 +76,9 @@ def run_proxy(options: Namespace, screen: Screen) -> int:
             server.stop()
             _end_layers(app)
             _show_receipt(app, folder.path, screen)
+            return 1 if ledger.write_error else 0
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, PROXY_STOP_SIGNALS)
-    return 0
 
 
 def _show_addresses(
@@ -184,7 +179,7 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     with _open_ledger_folder() as folder, ExitStack() as exits:
         # Once the agent has begun, Ctrl-C is its own until its bill is shown.
         exits.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
-        app = _open_app(exits, folder, ProxyLedger(folder=folder, name=_ledger_name()), upstreams)
+        app = _open_app(exits, folder, _open_run_ledger(folder, profile, arguments, screen), upstreams)
         server = ProxyServer(app)
         server.start()
         if run.has_layers and app.layers is not None:
@@ -337,6 +332,32 @@ class _Watch:
         lost = f"  cache break: {entry.cache_break.cause}" if entry.cache_break else ""
         who = f"{entry.agent or 'unknown agent'} {entry.facts.purpose}"
         self._screen.note(f"{entry.status} {who} {entry.facts.model}: {tokens}{cost}{lost}")
+
+
+def _open_run_ledger(
+    folder: Folder, profile: AgentProfile, arguments: list[str], screen: Screen
+) -> ProxyLedger:
+    # While an agent draws on the terminal, a line of ours would stand in its picture: the bill says it.
+    has_screen = sys.stdout.isatty() and not profile.one_shot.intersection(arguments)
+    watch = None if has_screen else _FirstFailure(screen).show
+    return ProxyLedger(folder=folder, name=_ledger_name(), watch=watch)
+
+
+class _FirstFailure:
+    """Reports the first request whose server cannot be reached: an agent may try again for a minute."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._is_told = False
+
+    def show(self, entry: ProxyEntry) -> None:
+        if self._is_told or not entry.is_unreachable:
+            return
+        self._is_told = True
+        self._screen.note(
+            f"{entry.target.error}; the agent may try again. --upstream URL names another server"
+        )
+        self._screen.flush()
 
 
 def _open_ledger_folder() -> Folder:

@@ -186,14 +186,11 @@ class Screen:
 
     def note(self, text: str) -> None:
         """To standard error: worth knowing, and no part of the output that a program may be reading."""
-        _write(sys.stderr, escape_controls(text))
+        _write(sys.stderr, _fitted(escape_controls(text), sys.stderr))
 
     def show(self, text: str) -> None:
         """Text that was escaped and then coloured; of what a terminal obeys, only colours are let through."""
-        text = escape_painted(text)
-        if sys.stdout.isatty():
-            text = wrap_lines(text, shutil.get_terminal_size().columns)
-        _write(sys.stdout, text)
+        _write(sys.stdout, _fitted(escape_painted(text), sys.stdout))
 
     @property
     def columns(self) -> int:
@@ -219,12 +216,12 @@ class Screen:
     def show_progress(self, label: str, share: float) -> None:
         """How far something is, on one line of a terminal that is written over; elsewhere nothing."""
         if sys.stderr.isatty():
-            told = _on_one_line(label)
+            name = _on_one_line(label)
             # A line that wraps could not be written over.
-            room = shutil.get_terminal_size().columns - len(told) - len(" [] 100% ")
+            room = shutil.get_terminal_size().columns - len(name) - len(" [] 100% ")
             chars = max(1, min(_PROGRESS_CHARS, room))
             full = round(min(1.0, max(0.0, share)) * chars)
-            sys.stderr.write(f"\r{told} [{'#' * full:{chars}}] {share:4.0%}\x1b[K")
+            sys.stderr.write(f"\r{name} [{'#' * full:{chars}}] {share:4.0%}\x1b[K")
             sys.stderr.flush()
 
     def clear_progress(self) -> None:
@@ -235,7 +232,7 @@ class Screen:
     def fail(self, message: str) -> None:
         """One error, in a form that a script can look for."""
         label = self._painted(TableCell("error:", "error"), sys.stderr)
-        _write(sys.stderr, f"{label} {escape_controls(message)}")
+        _write(sys.stderr, _fitted(f"{label} {escape_controls(message)}", sys.stderr))
 
     def report_bug(self, bug: BaseException) -> None:
         """A failure that nobody foresaw: one line, and where it happened only for those who ask."""
@@ -290,6 +287,11 @@ class CapturedScreen(Screen):
 STDIO_SCREEN = Screen()
 
 
+def _fitted(text: str, stream: TextIO) -> str:
+    """Broken between words where a person reads it in a narrow terminal."""
+    return wrap_lines(text, shutil.get_terminal_size().columns) if stream.isatty() else text
+
+
 def _on_one_line(text: str) -> str:
     """A cell that others follow: a line break in it would pass for another row."""
     return escape_controls(text).replace("\n", "\\n")
@@ -317,6 +319,13 @@ MAX_PIPED_BYTES = 10_000_000
 """More than any window holds."""
 
 PIPE_CHUNK_BYTES = 65_536
+
+
+def ask_secret(prompt: str) -> str:
+    """What is typed, which is not shown."""
+    from getpass import getpass
+
+    return getpass(escape_controls(prompt))
 
 
 def read_piped_input(

@@ -39,8 +39,8 @@ def run_simulate(options: Namespace, screen: Screen) -> int:
         cache_edits=options.cache_edits,
         foreign_signatures="keep" if options.keep_signatures else "refuse",
     )
-    brain, told = load_brain(options.brain), list[Event]()
-    catalog = _read_catalog(told.append)
+    brain, events = load_brain(options.brain), list[Event]()
+    catalog = _read_catalog(events.append)
     file = LedgerFile(Path(options.ledger)) if options.ledger else None
     watch = None if options.quiet else _Watch(screen).show
     world = SimulatorState(
@@ -56,7 +56,7 @@ def run_simulate(options: Namespace, screen: Screen) -> int:
         # From here on a signal waits its turn: one that answers our very first line ends us as any other.
         with _signals_held():
             host.start()
-            _introduce(screen, host.url, told)
+            _introduce(screen, host.url, events)
             signal.sigwait(STOP_SIGNALS)
     finally:
         host.stop()
@@ -80,11 +80,11 @@ def _read_catalog(emit: Emit) -> Catalog:
     return catalog
 
 
-def _introduce(screen: Screen, url: str, told: Iterable[Event]) -> None:
+def _introduce(screen: Screen, url: str, events: Iterable[Event]) -> None:
     screen.show_line(f"export ANTHROPIC_BASE_URL={url}")
     screen.show_line("export ANTHROPIC_API_KEY=simulated")
     screen.show_line(f"# the ledger: {url}/_sevenfold/ledger · Ctrl-C ends it", "faint")
-    for event in told:
+    for event in events:
         screen.show_line(f"# {_described(event)}", "warning")
     screen.flush()
 
@@ -118,15 +118,15 @@ class _Watch:
 
     def show(self, entry: Entry) -> None:
         usage = entry.usage
-        told = [f"{entry.number:>4}  {entry.status}  {entry.model or '-'}"]
+        parts = [f"{entry.number:>4}  {entry.status}  {entry.model or '-'}"]
         if entry.message_id is not None:
-            told.append(
+            parts.append(
                 f"read {usage.read:,} written {usage.written:,} fresh {usage.fresh:,} out {usage.output:,}"
             )
-            told.append(_dollars(entry.cost))
+            parts.append(_dollars(entry.cost))
         remark = _remark(entry)
         tone: Tone = "error" if entry.error else "warning" if remark else "plain"
-        self.screen.show_line("  ".join([*told, remark]).rstrip(), tone)
+        self.screen.show_line("  ".join([*parts, remark]).rstrip(), tone)
         self.screen.flush()
 
 
@@ -134,12 +134,12 @@ def _remark(entry: Entry) -> str:
     """What a person would want to look at."""
     if entry.error is not None:
         return entry.error
-    told = [_described(event) for event in entry.events]
+    parts = [_described(event) for event in entry.events]
     if entry.difference is not None:
-        told.append(f"{entry.difference.cause} changed at {entry.difference.path}")
+        parts.append(f"{entry.difference.cause} changed at {entry.difference.path}")
     elif entry.expired:
-        told.append(f"expired at {entry.expired}")
-    return "; ".join(told)
+        parts.append(f"expired at {entry.expired}")
+    return "; ".join(parts)
 
 
 def _sum_up(screen: Screen, ledger: BillingLedger) -> None:

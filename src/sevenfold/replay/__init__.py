@@ -8,7 +8,6 @@ In reading order:
 - `account`: all of the above for one transcript file.
 - `parallel`: many files, in several processes.
 - `stored_reports`: the accounts of earlier runs, so that only what changed is read again.
-- `stored_forms`: values of a report as plain JSON lists and back.
 - `report`: the report over all files, as values and as JSON.
 - `mcp_servers`: what the tools of MCP servers weigh, and whether they were used.
 - `groups`: what sessions cost by day, week, project, model or session; CSV.

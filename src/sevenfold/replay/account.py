@@ -84,6 +84,10 @@ class _Found:
     calls: int = 0
     unbilled: int = 0
     uncounted: int = 0
+    simulated: int = 0
+    """Calls that the simulator answered."""
+    paid: int = 0
+    """Those that it did not."""
     largest: int = 0
 
 
@@ -147,6 +151,7 @@ class ConversationAccount:
             last_at=found.last_at,
             unbilled_calls=found.unbilled,
             uncounted_calls=found.uncounted,
+            is_simulated=found.simulated > 0 and not found.paid,
             bills=tuple(total.bill(model) for model, total in sorted(found.sums.items())),
             days=tuple(DayBill(row.day, total.bill(row.model)) for row, total in sorted(found.days.items())),
             servers=self._servers.finish(fill),
@@ -188,6 +193,9 @@ class ConversationAccount:
 
     def _call(self, call: RecordedCall, *, is_counted: bool) -> None:
         usage = call.usage
+        if (is_simulated := call.is_simulated) is not None:
+            self._found.simulated += is_simulated
+            self._found.paid += not is_simulated
         if usage is None or not any(run.prompt for run in (usage, *usage.iterations)):
             self._found.unbilled += is_counted
             self._reply(call)

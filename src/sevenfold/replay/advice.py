@@ -19,7 +19,7 @@ from sevenfold.core.tool_kinds import MCP_PREFIX, find_tool
 from sevenfold.replay.bills import CostlyResult
 from sevenfold.replay.calls import LONG_CACHE_TTL, SHORT_CACHE_TTL, BreakCause, CacheBreak
 from sevenfold.replay.report import ReplayReport, SavingRange, SessionReport
-from sevenfold.store.foreign.entries import ForeignAgent
+from sevenfold.store.foreign.entries import AGENT_NAMES, ForeignAgent
 
 MIN_ADVICE_USD = Decimal("0.10")
 MIN_ADVICE_SHARE = Decimal("0.01")
@@ -170,12 +170,7 @@ def _hour_extra(session: SessionReport, catalog: Catalog) -> Decimal:
     return extra
 
 
-_AGENTS: dict[ForeignAgent, str] = {
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "messages": "your agent",
-    "sevenfold": "Sevenfold",
-}
+_AGENTS: dict[ForeignAgent, str] = {**AGENT_NAMES, "messages": "your agent"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.core.messages import Block, ToolResult
+from sevenfold.core.messages import Block, ToolResult, ToolUse
 from sevenfold.core.prices import CATALOG, Catalog
-from sevenfold.core.usage import TokenCounts, Usage
+from sevenfold.core.usage import TokenCounts, Usage, is_simulated_id
 from sevenfold.replay.bills import NANO_USD, CallRates
 from sevenfold.store.foreign.entries import (
     CacheDialect,
@@ -61,6 +61,16 @@ class RecordedCall:
     """The log says so, or the count rose from one line to the next. Otherwise it may be a stream's first."""
     dialect: CacheDialect = "anthropic"
     cleared_tokens: int = 0
+    log_says_simulated: bool | None = None
+
+    @property
+    def is_simulated(self) -> bool | None:
+        """Whether our simulator answered; None where nothing in the log tells."""
+        ids = [self.id, *(block.id for block in self.blocks if isinstance(block, ToolUse))]
+        if self.log_says_simulated or any(map(is_simulated_id, ids)):
+            return True
+        is_named = any(text.startswith(("msg_", "toolu_", "call_")) for text in ids)
+        return False if is_named else self.log_says_simulated
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -109,6 +119,7 @@ class _Open:
             is_output_final=self.is_final,
             dialect=first.dialect,
             cleared_tokens=self.cleared_tokens,
+            log_says_simulated=first.is_simulated,
         )
 
 

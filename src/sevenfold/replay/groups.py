@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from sevenfold.replay.bills import BillTotals, ModelBill, sum_bills
 from sevenfold.replay.report import SessionReport, local_day
 
 GroupKind: TypeAlias = Literal["session", "day", "week", "project", "model"]
-GROUP_KINDS: tuple[GroupKind, ...] = get_args(GroupKind)
 NO_DAY, NO_PROJECT = "no date", "no project"
 
 
@@ -105,11 +104,11 @@ def render_csv(groups: Iterable[BillGroup], kind: GroupKind) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([kind, *CSV_COLUMNS])
-    writer.writerows([_inert(group.key), *_values(group)] for group in groups)
+    writer.writerows([_escape_formula(group.key), *_values(group)] for group in groups)
     return out.getvalue()
 
 
-def _inert(text: str) -> str:
+def _escape_formula(text: str) -> str:
     flat = " ".join(text.split())
     return f"'{flat}" if flat.startswith(("=", "+", "-", "@")) else flat
 

@@ -388,13 +388,13 @@ def _unreadable(path: Path, reason: str) -> UnreadableFile:
 
 
 def _counter(phase: ReadPhase, total_bytes: int, on_progress: OnReadProgress | None) -> Callable[[int], None]:
-    done = told = 0
+    done = reported = 0
 
     def count(read_bytes: int) -> None:
-        nonlocal done, told
+        nonlocal done, reported
         done += read_bytes
-        if on_progress and (done - told) * PROGRESS_STEPS >= total_bytes:
-            told = done
+        if on_progress and (done - reported) * PROGRESS_STEPS >= total_bytes:
+            reported = done
             on_progress(ReadProgress(phase, done, total_bytes))
 
     return count

@@ -98,6 +98,8 @@ class SessionReport:
     uncounted_calls: int
     """Calls that are context here and no cost: another file counts them, or they were too early."""
     bills: tuple[ModelBill, ...]
+    is_simulated: bool = False
+    """Our simulator answered its calls, so nobody was billed for them."""
     title: str = ""
     """The first words of a person in it; of a sub-agent, of its task."""
     days: tuple[DayBill, ...] = ()
@@ -186,6 +188,8 @@ class ReplayReport:
     unreadable: tuple[UnreadableFile, ...]
     repriced: str | None = None
     """The model whose prices of today stand in for all others."""
+    left_out: int = 0
+    """Sessions that the simulator answered, and that are in no figure: others were found."""
     events: tuple[Event, ...] = ()
     """What happened while reading that a person may want to act on; each once."""
     is_anonymous: bool = False
@@ -205,6 +209,21 @@ class ReplayReport:
     def breaks(self) -> tuple[CacheBreak, ...]:
         return tuple(item for session in self.sessions for item in session.breaks)
 
+    def describe_simulated(self) -> str:
+        """What to say of sessions that ran against the simulator; empty where none did."""
+        if self.left_out:
+            ran = "session ran" if self.left_out == 1 else "sessions ran"
+            return (
+                f"{self.left_out:,} {ran} against Sevenfold's simulator, so nothing was paid: left out here. "
+                "Name a folder or a file to see them."
+            )
+        mains = [item for item in self.sessions if not item.sub_agent]
+        count = sum(item.is_simulated for item in mains)
+        if not count:
+            return ""
+        which = f"{count:,} of these sessions" if count < len(mains) else "These sessions"
+        return f"{which} ran against Sevenfold's simulator: what they cost was not paid."
+
 
 def build_replay_report(
     files: Iterable[FileReport],
@@ -215,7 +234,11 @@ def build_replay_report(
 ) -> ReplayReport:
     """The report over all files."""
     read = tuple(files)
-    sessions = sorted((item for file in read for item in file.sessions), key=_by_cost)
+    found = [item for file in read for item in file.sessions]
+    paid = [item for item in found if not item.is_simulated]
+    # In the usual places the question is what was spent.
+    chosen = paid if paid and origin == "usual places" else found
+    sessions = sorted(chosen, key=_by_cost)
     return ReplayReport(
         origin=origin,
         files=len(read),
@@ -227,6 +250,7 @@ def build_replay_report(
         repeated_reads=merge_repeated_reads(item for session in sessions for item in session.repeated_reads),
         unreadable=tuple(sorted(unreadable, key=lambda item: str(item.path))),
         repriced=repriced,
+        left_out=sum(not item.sub_agent for item in found) - sum(not item.sub_agent for item in chosen),
         events=tuple(dict.fromkeys(event for file in read for event in file.events)),
     )
 
@@ -272,6 +296,7 @@ def describe_replay_report(report: ReplayReport) -> _Plain:
         "origin": report.origin,
         "repriced": report.repriced,
         "files": report.files,
+        "left_out_simulated": report.left_out,
         "lines": _lines(report.lines),
         "total": _totals(report.totals),
         "models": [_bill(bill) for bill in report.bills],
@@ -295,6 +320,7 @@ def describe_session_report(session: SessionReport) -> _Plain:
         "id": session.id,
         "sub_agent": session.sub_agent,
         "title": session.title or None,
+        "is_simulated": session.is_simulated,
         "agent": session.agent,
         "path": str(session.path),
         "project": session.project or None,

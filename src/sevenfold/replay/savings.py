@@ -7,6 +7,7 @@ how far the two lie apart on sessions that the correction has not seen: that is 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -61,9 +62,11 @@ def read_saving(
     stored: StoredReports | None = None,
     jobs: int | None = None,
     on_bytes: Callable[[int], None] = lambda _: None,
+    plays_all: bool = False,
 ) -> SavingRange | None:
-    """What the most expensive sessions would have saved; None where no one has a price or can be played."""
-    chosen = list(_choose(report))
+    """What the most expensive sessions would have saved, or all of them, however long that takes; None where
+    no one has a price or can be played."""
+    chosen = list(_choose(report, plays_all=plays_all))
     files = [item.file for item in chosen]
     known = stored.read_savings(files) if stored else {}
     missing = [item for item in chosen if item.file.path not in known]
@@ -89,13 +92,13 @@ def sum_savings(sessions: Iterable[WeightedSaving]) -> SavingRange | None:
     return SavingRange(max(0.0, mean - reach), max(0.0, mean + reach), whole, len(known))
 
 
-def _choose(report: ReplayReport) -> Iterator[_Candidate]:
+def _choose(report: ReplayReport, *, plays_all: bool) -> Iterator[_Candidate]:
     """Main conversations with a price, the most expensive first, up to what can be played in a moment."""
-    room = MAX_PLAYED_BYTES
+    room, most = (sys.maxsize, sys.maxsize) if plays_all else (MAX_PLAYED_BYTES, MAX_PLAYED_SESSIONS)
     count = 0
     for session in report.sessions:
         usd = session.totals.cost.total - session.totals.cost.output
-        if session.sub_agent or usd <= 0 or count >= MAX_PLAYED_SESSIONS:
+        if session.sub_agent or usd <= 0 or count >= most:
             continue
         try:
             files = find_transcripts([session.path]).files

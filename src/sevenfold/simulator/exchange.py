@@ -161,8 +161,8 @@ class MessagesExchange:
         except Exception as error:
             # A bug in the `Brain` or here: reported to the client, and kept for the user of the simulator.
             world.failures.append(error)
-            told = f"{type(error).__name__}: {error}"
-            return self._refused(visit, ErrorResponse(status=500, message=told, should_retry=False))
+            reason = f"{type(error).__name__}: {error}"
+            return self._refused(visit, ErrorResponse(status=500, message=reason, should_retry=False))
 
     async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> MessagesResponse:
         world = self.world

@@ -278,8 +278,8 @@ class RequestRecord:
         sent: RenderedPrompt,
         seen: RenderedPrompt,
     ) -> RequestRecord:
-        told = {key: call.body.get(key) for key in _PARAMS}
-        params = hash_json(JsonObject({**told, "betas": tuple(sorted(call.envelope.betas))}))
+        asked = {key: call.body.get(key) for key in _PARAMS}
+        params = hash_json(JsonObject({**asked, "betas": tuple(sorted(call.envelope.betas))}))
         return cls(number=number, trace=trace, sent=sent, seen=seen, params=params)
 
     def without_blocks(self) -> RequestRecord:

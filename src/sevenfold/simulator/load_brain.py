@@ -171,7 +171,7 @@ def parse_script(text: str, where: str = "script") -> Script:
     import yaml
 
     try:
-        _refuse_twins(cast("Node | None", yaml.compose(text, yaml.SafeLoader)))  # pyright: ignore[reportUnknownMemberType]
+        _refuse_duplicates(cast("Node | None", yaml.compose(text, yaml.SafeLoader)))  # pyright: ignore[reportUnknownMemberType]
         loaded: object = yaml.safe_load(text)
         top = freeze(loaded)
     except (yaml.YAMLError, WireError) as error:
@@ -188,7 +188,7 @@ def parse_script(text: str, where: str = "script") -> Script:
     return Script(steps, is_ordered=ordered)
 
 
-def _refuse_twins(top: Node | None) -> None:
+def _refuse_duplicates(top: Node | None) -> None:
     """YAML lets a later key overwrite an earlier one without a word; in a script that is a mistake."""
     import yaml
 

@@ -73,14 +73,14 @@ def apply_thinking_clearing(
     if not gone:
         return EditedBlocks(tuple(blocks))
     paths = {block.path for block in gone}
-    told = JsonObject(
+    applied = JsonObject(
         {
             "type": CLEAR_THINKING_EDIT,
             "cleared_thinking_turns": len(old),
             "cleared_input_tokens": sum(count("messages", block.wire) for block in gone),
         }
     )
-    return EditedBlocks(tuple(block for block in blocks if block.path not in paths), (told,))
+    return EditedBlocks(tuple(block for block in blocks if block.path not in paths), (applied,))
 
 
 def apply_tool_clearing(
@@ -113,10 +113,10 @@ def apply_tool_clearing(
     freed = max(0, freed)
     if freed < clearing.at_least_tokens:
         return EditedBlocks(before, cleared=frozenset(already & pairs.keys()))
-    told = JsonObject(
+    applied = JsonObject(
         {"type": CLEAR_TOOLS_EDIT, "cleared_tool_uses": len(chosen), "cleared_input_tokens": freed}
     )
-    return EditedBlocks(after, (told,), frozenset(already & pairs.keys()) | chosen)
+    return EditedBlocks(after, (applied,), frozenset(already & pairs.keys()) | chosen)
 
 
 def _answered(blocks: Sequence[PromptBlock]) -> dict[ToolUseId, str]:

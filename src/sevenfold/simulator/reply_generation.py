@@ -249,8 +249,10 @@ class ReplyGenerator:
 
     async def _compact_on_demand(self) -> GeneratedReply:
         call, prepared = self._call, self._prepared
-        told = call.part("compaction").get("instructions")
-        summary = await self._summarise(told if isinstance(told, str) and told.strip() else None)
+        instructions = call.part("compaction").get("instructions")
+        summary = await self._summarise(
+            instructions if isinstance(instructions, str) and instructions.strip() else None
+        )
         if not summary.reply.text:
             return self._end_after(summary, None)
         return self._end_after(summary, make_signed_block(call, prepared.binding, summary.reply.text))
@@ -368,9 +370,9 @@ def is_thinking_on(call: MessagesRequest) -> bool:
 
 def is_thinking_shown(call: MessagesRequest, world: SimulatorState) -> bool:
     """Whether the text of the thinking is returned, or its signature alone."""
-    told = call.part("thinking").get("display")
-    if told is not None:
-        return told != "omitted"
+    display = call.part("thinking").get("display")
+    if display is not None:
+        return display != "omitted"
     chosen = world.choices.shows_thinking
     return call.features.shows_thinking if chosen is None else chosen
 

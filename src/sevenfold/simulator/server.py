@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import InputError, SimulatorError, describe_missing
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
-from sevenfold.core.system import listen, listener_url
+from sevenfold.core.system import LOCAL_SERVER_OPTIONS, listen, listener_url
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
 from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, parse_simulated_fault
 from sevenfold.simulator.openai.exchange import JSON_MEDIA_TYPE, OpenAIRoutes, json_response
@@ -124,8 +124,8 @@ class MessagesRoutes:
     async def missing(self, _request: Request, error: Exception) -> Response:
         """A path or a method that is not there, in the API's own words."""
         status = getattr(error, "status_code", 404)
-        told = "Not Found" if status == 404 else "Method Not Allowed"
-        return self._refused(ErrorResponse(status=status, message=told))
+        message = "Not Found" if status == 404 else "Method Not Allowed"
+        return self._refused(ErrorResponse(status=status, message=message))
 
     async def _serve(self, request: Request, endpoint: MessagesEndpoint) -> Response:
         world = self._find_world()
@@ -290,16 +290,5 @@ def _make_server(find_world: FindState) -> Server:
     except ImportError as error:
         missing = ["starlette", "uvicorn"]
         raise SimulatorError(describe_missing("the simulator", missing, "simulator")) from error
-    config = uvicorn.Config(
-        app,
-        http=make_counting_protocol(arrivals),
-        ws="none",
-        lifespan="off",
-        log_config=None,  # logging belongs to whoever embeds us
-        log_level="critical",
-        access_log=False,
-        date_header=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
+    config = uvicorn.Config(app, http=make_counting_protocol(arrivals), **LOCAL_SERVER_OPTIONS)
     return uvicorn.Server(config)

@@ -203,13 +203,13 @@ def estimate_tokens(model: Model, level: PromptLevel, block: JsonObject) -> int:
 
     The same block counts the same in every request, whatever stands around it and wherever a marker is.
     """
-    told = _unsealed(strip_cache_control(block))
-    if level == "tools" or told.get("type") is None:
-        weight = CALIBRATED_ESTIMATOR.weigh(Text(write_json(told).decode()))
+    wire = _unsealed(strip_cache_control(block))
+    if level == "tools" or wire.get("type") is None:
+        weight = CALIBRATED_ESTIMATOR.weigh(Text(write_json(wire).decode()))
     else:
-        read = read_block(told)
+        read = read_block(wire)
         weight = CALIBRATED_ESTIMATOR.weigh(
-            Text(write_json(told).decode()) if isinstance(read, Opaque) else read
+            Text(write_json(wire).decode()) if isinstance(read, Opaque) else read
         )
     scale = NEWER_TOKENIZER_SCALE if model.tokenizer == "newer" else 1.0
     return max(1, round(weight * START_FACTOR * scale))

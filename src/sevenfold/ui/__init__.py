@@ -3,19 +3,17 @@
 A page of static files asks for data as JSON; every change goes through the functions that the commands use.
 
 - `access`: who may use the page; an ASGI middleware that stands before everything.
-- `app`: the web application.
+- `app`: the web application and the files that a browser loads, some of them shared with the page of
+  `sevenfold replay`.
 - `calls`: a call of the page as a value, and the table of calls.
-- `files`: the files that a browser loads, some of them shared with the page of `sevenfold replay`.
 - `assets/`: our own scripts and styles.
 - `server`: the server on a local port.
-- `pages`: opens all of the following for one project.
+- `pages`: what a prompt would bring, dreams, what background work spends, and the team; opens these and all
+  of the following for one project.
 - `sessions`: the list of sessions, one of them, and searching them.
 - `conversation`: the messages of a session, as they were said and as they were sent.
 - `own_conversation`: the same for our own transcripts, rebuilt byte for byte.
 - `blocks`: messages and cuts as the page shows them.
 - `memories`: memories, their history, review and rules.
-- `recall`: what a prompt would bring, and why.
-- `background`: dreams, and what background work spends.
-- `team`: what is shared, and conflicts.
 - `live`: running sessions, as a stream of events.
 """

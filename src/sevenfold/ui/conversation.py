@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.messages import ToolUse
@@ -42,8 +41,6 @@ MAX_PAGE_MESSAGES = 200
 PAGE_MESSAGES = 40
 KEPT_CONVERSATIONS = 4
 """Read ones that stay in memory: a reader goes back and forth between two or three."""
-
-ConversationView: TypeAlias = Literal["said", "sent"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,8 +108,8 @@ class ForeignTranscript:
         self._cut("Clearing", "the agent took old tool results out of the context", count, saved, at=entry.at)
 
     def _cut(self, title: str, reason: str, *lines: str, at: datetime | None) -> None:
-        told = tuple(line for line in lines if line)
-        self._append(ShownCut(title=title, reason=reason, lines=told, at=at, call=self.calls))
+        filled = tuple(line for line in lines if line)
+        self._append(ShownCut(title=title, reason=reason, lines=filled, at=at, call=self.calls))
 
     def _append(self, item: ShownItem, key: str = "") -> None:
         self.items.append(item)

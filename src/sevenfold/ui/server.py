@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import InputError, describe_missing
-from sevenfold.core.system import listen
+from sevenfold.core.system import LOCAL_SERVER_OPTIONS, listen
 from sevenfold.ui.access import GuardedApp, PageAccess
 
 if TYPE_CHECKING:
@@ -34,17 +34,7 @@ class PageServer:
         del starlette
         self._listener = _listen(port)
         self.access = PageAccess(self._listener.getsockname()[1])
-        config = uvicorn.Config(
-            make_app(self.access),
-            ws="none",
-            lifespan="off",
-            log_config=None,  # the terminal is for the user
-            log_level="critical",
-            access_log=False,
-            date_header=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,  # an open stream would keep it for ever
-        )
+        config = uvicorn.Config(make_app(self.access), **LOCAL_SERVER_OPTIONS)
         self._server: Server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
 

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from sevenfold.cli import main
+from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import HistoryCompacted, ResultsCleared, RungSkipped
 from sevenfold.core.messages import Message
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.blocking import BlockingSession
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.transcript.transcript import SessionId, fork_transcript
 from tests.layers.compaction.overflows import GOOD
 from tests.session.talk import FRAME, Listener, call, result
 
@@ -82,6 +85,18 @@ def test_the_same_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert told["next_cut"]["tokens_left"] == told["window"]["auto_compact"] - told["tokens"]
     assert told["spent"]["all"]["calls"] == 6
     assert told["spent"]["main"]["usd"] > 0
+
+
+def test_calls_of_the_session_that_it_branched_off_are_not_in_its_cost(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = talk(home)
+    (place,) = (home.parent / ".sevenfold").glob("projects/*/sessions")
+    with Folder.open(place) as sessions:
+        branch = fork_transcript(sessions, SessionId(session), SystemClock().now())
+    told = run_json(capsys, branch)
+    assert told["messages"]["history"] == 13
+    assert told["spent"]["all"]["calls"] == 0
 
 
 def test_the_next_cut_names_its_rung_and_why_not_the_others(

@@ -68,7 +68,8 @@ def talk(home: Path) -> Path:
 
 def findings(capsys: pytest.CaptureFixture[str], code: int = 0) -> list[tuple[str, str, str, str]]:
     assert main(["doctor", "--json"]) == code
-    return [tuple(each.values()) for each in json.loads(capsys.readouterr().out)]
+    rows: list[dict[str, str]] = json.loads(capsys.readouterr().out)
+    return [(row["area"], row["level"], row["said"], row["advice"]) for row in rows]
 
 
 def told(found: list[tuple[str, str, str, str]], area: str) -> list[tuple[str, str]]:

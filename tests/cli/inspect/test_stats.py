@@ -18,7 +18,7 @@ from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import BrokenMark, MarkStore
-from sevenfold.store.transcript.transcript import EventLog, new_agent_session
+from sevenfold.store.transcript.transcript import EventLog, SessionId, fork_transcript, new_agent_session
 from tests.core.events.test_events import example
 from tests.session.talk import FRAME, call, reply, result
 
@@ -94,8 +94,20 @@ def test_what_an_agent_that_was_started_spent_is_not_booked_to_the_conversation(
     talk(home)
     talk(home, 2, session_id=new_agent_session())
     total = read(capsys)["total"]
-    assert {who: lane["calls"] for who, lane in total["spent"].items()} == {"main": 3, "agent": 2}
+    assert {who: one["calls"] for who, one in total["spent"].items()} == {"main": 3, "agent": 2}
     assert "Spent by agent: " in show(capsys)
+
+
+def test_what_a_branch_has_copied_is_counted_once(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = talk(home, compacts=True)
+    before = read(capsys)["total"]
+    (place,) = home.glob("projects/*/sessions")
+    with Folder.open(place) as sessions:
+        branch = fork_transcript(sessions, SessionId(first), SystemClock().now())
+    assert read(capsys)["total"] == before
+    talk(home, 2, session_id=branch)
+    found = read(capsys)["total"]
+    assert (found["sessions"], found["rounds"], found["compactions"]) == (2, 5, 1)
 
 
 def test_compactions_and_events_are_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,3 +113,11 @@ def test_a_memory_for_all_projects_is_kept_once_and_recalled_in_each(
     assert [item["key"] for item in parsed("--user", "list")] == ["packages.md"]
     assert "yours alone" in ask("add", "--user", "team/style", "-m", "Tabs.", code=2)
     assert ask("check", "--user")
+
+
+def test_a_revert_without_a_difference_is_no_step_of_undo(ask: Ask, parsed: Parse) -> None:
+    ask("add", "port", "-m", "It listens on 8080.")
+    added = parsed("log")[0]["id"]
+    ask("rm", "port")
+    assert "nothing changed" in ask("revert", added)
+    assert "+It listens on 8080." in ask("undo")

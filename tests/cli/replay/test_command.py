@@ -159,7 +159,7 @@ def test_json_holds_tokens_dollars_and_every_section(capsys: pytest.CaptureFixtu
     assert set(found) == {
         *("format", "origin", "repriced", "files", "lines", "total", "models", "breaks", "fill"),
         *("repeated_reads", "costly_results", "days", "sessions", "unreadable", "events"),
-        *("advice", "would_have_saved"),
+        *("advice", "would_have_saved", "left_out_simulated"),
     }
     assert total(found)["usd"] == {
         "read": 0.018,

@@ -78,10 +78,10 @@ def test_the_costs_are_those_of_the_request_path_and_the_rest_those_of_the_figur
     capsys: pytest.CaptureFixture[str], session: Path
 ) -> None:
     found = run_json(capsys, session, "--policy", "thrift")["sessions"][0]
-    recording, stretches = read_recordings(session, "messages")[0], read_message_segments(session, "messages")
+    recording, segments = read_recordings(session, "messages")[0], read_message_segments(session, "messages")
     rates = LIFETIME_RATES["5m"]
     runs = {
-        name: resend_session(stretches, recording, CLEARING_POLICIES[name], rates)
+        name: resend_session(segments, recording, CLEARING_POLICIES[name], rates)
         for name in ("keep", "thrift")
     }
     played = play_recording(recording, CLEARING_POLICIES["thrift"], rates)
@@ -95,10 +95,10 @@ def test_the_costs_are_those_of_the_request_path_and_the_rest_those_of_the_figur
 
 
 def test_both_accounts_weigh_a_session_alike(session: Path) -> None:
-    recording, stretches = read_recordings(session, "messages")[0], read_message_segments(session, "messages")
+    recording, segments = read_recordings(session, "messages")[0], read_message_segments(session, "messages")
     rates = LIFETIME_RATES["5m"]
-    assert abs(compute_token_scale(stretches, recording) - 1) > 0.05
-    keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rates).peak_tokens
+    assert abs(compute_token_scale(segments, recording) - 1) > 0.05
+    keep = resend_session(segments, recording, CLEARING_POLICIES["keep"], rates).peak_tokens
     assert keep == pytest.approx(
         play_recording(recording, CLEARING_POLICIES["keep"], rates).peak_tokens, rel=0.01
     )

@@ -37,7 +37,7 @@ class Made:
     tool: str = "Read"
 
 
-def stretch(made: Sequence[Made], previous: datetime | None = None) -> RecordedSegment:
+def segment(made: Sequence[Made], previous: datetime | None = None) -> RecordedSegment:
     """These rounds, one after another."""
     at, tokens = NOON, FRAME_TOKENS
     rounds: list[RecordedRound] = []
@@ -61,8 +61,8 @@ def stretch(made: Sequence[Made], previous: datetime | None = None) -> RecordedS
     return RecordedSegment(tuple(rounds), tuple(results), FRAME_TOKENS, previous)
 
 
-def recording(*stretches: RecordedSegment) -> Recording:
-    return Recording("made up", stretches, sum(each.rounds[-1].tokens for each in stretches))
+def recording(*segments: RecordedSegment) -> Recording:
+    return Recording("made up", segments, sum(each.rounds[-1].tokens for each in segments))
 
 
 def busy_round(chance: Random) -> Made:

@@ -28,7 +28,7 @@ from tests.replay.policies.recordings import (
     busy_round,
     made_rounds,
     recording,
-    stretch,
+    segment,
 )
 
 READ, WRITE = FIVE.prices.read, FIVE.prices.write
@@ -38,7 +38,7 @@ MODEL = CATALOG.find("claude-opus-5-5")
 
 def test_a_session_with_everything_kept_reads_what_was_written_and_writes_what_is_new() -> None:
     made = recording(
-        stretch(
+        segment(
             [
                 Made(said_tokens=200, results=(500,)),
                 Made(said_tokens=100, results=(300,)),
@@ -56,7 +56,7 @@ def test_a_session_with_everything_kept_reads_what_was_written_and_writes_what_i
 
 def test_clearing_on_a_cold_cache_saves_at_once() -> None:
     made = recording(
-        stretch(
+        segment(
             [*[Made(said_tokens=100, results=(1_000,)) for _ in range(8)], Made(said_tokens=100, minutes=30)]
         )
     )
@@ -75,7 +75,7 @@ def test_a_line_that_is_quoted_after_its_result_was_cleared_is_read_again_once()
         Made(said_tokens=100, minutes=30, quotes=(0,)),
         Made(quotes=(0,)),
     ]
-    found = play_recording(recording(stretch(rounds)), CLEARING_POLICIES["thrift"], FIVE)
+    found = play_recording(recording(segment(rounds)), CLEARING_POLICIES["thrift"], FIVE)
     view = FRAME_TOKENS + 9 * 100 + 8_000 - 6 * (1_000 - MARKER_TOKENS)
     assert found.rereads == 1
     assert found.reread_cost == pytest.approx(READ * view + WRITE * 1_000)
@@ -85,7 +85,7 @@ def test_a_line_that_is_quoted_after_its_result_was_cleared_is_read_again_once()
 def test_a_bare_marker_leads_back_to_files_only() -> None:
     for tool, reached in (("Read", 1), ("Bash", 0)):
         rounds = [Made(said_tokens=100, results=(1_000,), tool=tool) for _ in range(8)]
-        made = recording(stretch([*rounds, Made(minutes=90, quotes=(0,))]))
+        made = recording(segment([*rounds, Made(minutes=90, quotes=(0,))]))
         found = play_recording(made, CLEARING_POLICIES["fixed"], FIVE)
         assert (found.wanted, found.in_view, found.one_pointer_away) == (1, 0, reached)
 
@@ -93,15 +93,15 @@ def test_a_bare_marker_leads_back_to_files_only() -> None:
 def test_what_a_boundary_took_is_wanted_and_out_of_reach() -> None:
     from sevenfold.replay.policies.fidelity import ResultUse
 
-    part = stretch([Made(said_tokens=100)])
+    part = segment([Made(said_tokens=100)])
     lost = replace(part, rounds=(replace(part.rounds[0], uses=(ResultUse("name", ()),)),))
     found = play_recording(recording(part, lost), CLEARING_POLICIES["keep"], FIVE)
     assert (found.wanted, found.in_view, found.one_pointer_away, found.rereads) == (1, 0, 0, 0)
 
 
 def test_nothing_is_carried_over_a_boundary_but_the_frame() -> None:
-    part = stretch([Made(said_tokens=100, results=(4_000,)) for _ in range(9)])
-    after = stretch([Made(said_tokens=100)], previous=part.rounds[-1].started)
+    part = segment([Made(said_tokens=100, results=(4_000,)) for _ in range(9)])
+    after = segment([Made(said_tokens=100)], previous=part.rounds[-1].started)
     whole, first = (
         play_recording(recording(part, after), CLEARING_POLICIES["keep"], HOUR),
         play_recording(recording(part), CLEARING_POLICIES["keep"], HOUR),
@@ -122,7 +122,7 @@ def test_the_default_policy_is_ours() -> None:
 def test_a_session_played_twice_costs_the_same_and_its_shares_are_shares(
     made: list[Made], rates: CacheRates, policy: str
 ) -> None:
-    whole = recording(stretch(made))
+    whole = recording(segment(made))
     found = play_recording(whole, CLEARING_POLICIES[policy], rates)
     assert found == play_recording(whole, CLEARING_POLICIES[policy], rates)
     assert found.in_view + found.one_pointer_away <= found.wanted
@@ -244,7 +244,7 @@ def test_the_cache_model_reads_what_the_fast_account_says_whatever_is_cut(
     seed: int, rates: CacheRates
 ) -> None:
     chance = Random(seed)
-    whole = recording(stretch([busy_round(chance) for _ in range(chance.randint(1, 20))]))
+    whole = recording(segment([busy_round(chance) for _ in range(chance.randint(1, 20))]))
     mirror, reads = Mirror(made=whole, rates=rates), list[int]()
 
     def follow(sent: PlayedRequest) -> None:

@@ -24,7 +24,7 @@ from tests.replay.policies.recordings import (
     busy_round,
     made_rounds,
     recording,
-    stretch,
+    segment,
 )
 
 
@@ -105,7 +105,7 @@ def cheapest(made: RecordedSegment, rates: CacheRates, keep: int) -> float:
 @given(st.integers(0, 2**32), st.sampled_from([FIVE, HOUR]), st.integers(1, 3))
 def test_no_set_of_cuts_is_cheaper_and_one_costs_just_that(seed: int, rates: CacheRates, keep: int) -> None:
     chance = Random(seed)
-    whole = stretch([busy_round(chance) for _ in range(chance.randint(1, 8))])
+    whole = segment([busy_round(chance) for _ in range(chance.randint(1, 8))])
     plan = find_optimum(recording(whole), rates, keep)
     assert plan.cost == pytest.approx(cheapest(whole, rates, keep))
     assert plan.cost == pytest.approx(naive_cost(whole, rates, frozenset(plan.cuts), keep))
@@ -113,7 +113,7 @@ def test_no_set_of_cuts_is_cheaper_and_one_costs_just_that(seed: int, rates: Cac
 
 @given(st.lists(made_rounds, min_size=1, max_size=12), st.sampled_from([FIVE, HOUR]))
 def test_the_optimum_is_never_dearer_than_keeping_everything(made: list[Made], rates: CacheRates) -> None:
-    whole = recording(stretch(made))
+    whole = recording(segment(made))
     kept = play_recording(whole, CLEARING_POLICIES["keep"], rates)
     assert find_optimum(whole, rates).cost <= kept.cost + 1e-6
     assert kept.cost == pytest.approx(naive_cost(whole.segments[0], rates, frozenset(), 5))
@@ -122,23 +122,23 @@ def test_the_optimum_is_never_dearer_than_keeping_everything(made: list[Made], r
 def test_cuts_are_made_where_they_pay() -> None:
     large = [Made(results=(3_000,)) for _ in range(12)]
     idle = [Made(results=(3_000,), minutes=10) for _ in range(3)]
-    made = recording(stretch([*large, *idle]))
+    made = recording(segment([*large, *idle]))
     assert 12 in find_optimum(made, FIVE).cuts, "the first request after a pause"
-    assert find_optimum(recording(stretch(large[:5])), FIVE).cuts == (), "the last five stay"
+    assert find_optimum(recording(segment(large[:5])), FIVE).cuts == (), "the last five stay"
 
 
 def test_stretches_are_solved_apart_and_their_rounds_counted_through() -> None:
     part = [Made(results=(5_000,), minutes=6) for _ in range(14)]
-    once = find_optimum(recording(stretch(part)), FIVE)
-    twice = find_optimum(recording(stretch(part), stretch(part)), FIVE)
+    once = find_optimum(recording(segment(part)), FIVE)
+    twice = find_optimum(recording(segment(part), segment(part)), FIVE)
     assert once.cuts
     assert twice.cost == pytest.approx(2 * once.cost)
     assert twice.cuts == (*once.cuts, *(number + 14 for number in once.cuts))
 
 
 def test_the_frame_is_read_after_a_boundary_while_its_cache_lives() -> None:
-    part = stretch([Made()])
-    soon = stretch([Made()], previous=part.rounds[0].started)
+    part = segment([Made()])
+    soon = segment([Made()], previous=part.rounds[0].started)
     saved = FRAME_TOKENS * (FIVE.prices.write - FIVE.prices.read)
     one, other = find_optimum(recording(part), FIVE), find_optimum(recording(soon), FIVE)
     assert one.cost - other.cost == pytest.approx(saved)

@@ -47,16 +47,16 @@ def test_rounds_results_and_uses_are_read_from_the_log(tmp_path: Path) -> None:
         line("user", 4, [result(3, "The file /src/a.py has been updated.")]),
         line("assistant", 5, [{"type": "text", "text": "done"}]),
     )
-    (stretch,) = found.segments
-    assert [item.result.tool for item in stretch.results] == ["Read", "Edit"], "a todo list stays"
-    assert [turn.results for turn in stretch.rounds] == [range(0), range(1), range(1, 2)]
-    assert [turn.started.minute for turn in stretch.rounds] == [0, 2, 4]
-    assert [turn.answered.minute for turn in stretch.rounds] == [1, 3, 5]
-    spans = [use for use in stretch.rounds[1].uses if use.kind == "span"]
+    (segment,) = found.segments
+    assert [item.result.tool for item in segment.results] == ["Read", "Edit"], "a todo list stays"
+    assert [turn.results for turn in segment.rounds] == [range(0), range(1), range(1, 2)]
+    assert [turn.started.minute for turn in segment.rounds] == [0, 2, 4]
+    assert [turn.answered.minute for turn in segment.rounds] == [1, 3, 5]
+    spans = [use for use in segment.rounds[1].uses if use.kind == "span"]
     assert [use.sources for use in spans] == [(0,)]
-    first, second = stretch.results
+    first, second = segment.results
     assert FRAME_TOKENS < first.place < first.place + first.result.tokens < second.place
-    assert stretch.rounds[1].tokens >= first.place + first.result.tokens
+    assert segment.rounds[1].tokens >= first.place + first.result.tokens
     assert found.tokens > first.result.tokens
 
 

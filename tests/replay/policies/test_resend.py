@@ -27,12 +27,12 @@ QUOTED = "the line of file number {} that an edit quotes"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    stretches: list[MessageSegment]
+    segments: list[MessageSegment]
     recording: Recording
 
     def drive(self, policy: str, rates: CacheRates = FIVE, *, is_signed: bool = False) -> ResendOutcome:
         settings = CLEARING_POLICIES[policy]
-        return resend_session(self.stretches, self.recording, settings, rates, is_signed=is_signed)
+        return resend_session(self.segments, self.recording, settings, rates, is_signed=is_signed)
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from sevenfold.cli.screen import (
 )
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.prices import Cost
+from sevenfold.core.requests import Breakpoint
 from sevenfold.layers.compaction.policy import STRATEGY_TEXTS
 
 _WIDTH = 80
@@ -133,14 +134,14 @@ def _show_head(facts: ContextFacts, screen: Screen) -> None:
     screen.show_line("  " + ", ".join(parts))
     screen.show_line(f"  {shorten_text(facts.project, _WIDTH - 2, is_path=True)}", "faint")
     if not facts.is_model_known:
-        told = (
+        text = (
             f"  no table knows {shorten_text(facts.model, 30)}: a window of {facts.window_tokens:,} "
             f"is assumed"
         )
-        screen.show_line(told, "warning")
+        screen.show_line(text, "warning")
     if facts.quarantined:
-        told = f"  {format_count(facts.quarantined, 'line')} of the transcript could not be read"
-        screen.show_line(told, "warning")
+        text = f"  {format_count(facts.quarantined, 'line')} of the transcript could not be read"
+        screen.show_line(text, "warning")
 
 
 def _show_window(facts: ContextFacts, screen: Screen) -> None:
@@ -207,13 +208,13 @@ def _show_fill(facts: ContextFacts, screen: Screen) -> None:
     _show_never_cleared(facts, screen)
     repeated = facts.breakdown.repeated_reads
     if repeated:
-        told = f"  {format_tokens(repeated)} tokens of it are files read again though nothing had changed"
-        screen.show_line(told, "warning")
+        text = f"  {format_tokens(repeated)} tokens of it are files read again though nothing had changed"
+        screen.show_line(text, "warning")
     spills = facts.spills
     if spills.count:
         lost = f"; {spills.missing} of the files are gone" if spills.missing else ""
-        told = f"  {format_count(spills.count, 'large result')} on disk, {spills.size_bytes:,} bytes{lost}"
-        screen.show_line(told, "warning" if lost else "faint")
+        text = f"  {format_count(spills.count, 'large result')} on disk, {spills.size_bytes:,} bytes{lost}"
+        screen.show_line(text, "warning" if lost else "faint")
 
 
 def _show_never_cleared(facts: ContextFacts, screen: Screen) -> None:
@@ -270,8 +271,8 @@ def _show_cut(after: NextCompaction, facts: ContextFacts, screen: Screen) -> Non
     else:
         screen.show_line("  is not due: clearing results with the next request is enough")
     if after.clears_results:
-        told = format_count(after.clears_results, "old result")
-        screen.show_line(f"  the next request clears {told} first", "faint")
+        text = format_count(after.clears_results, "old result")
+        screen.show_line(f"  the next request clears {text} first", "faint")
     screen.show_line(f"  method, if it ran now: {plan.rung}: {STRATEGY_TEXTS.get(plan.rung, '')}")
     kept = f"{format_count(plan.kept_messages, 'message')}, {format_tokens(plan.kept_tokens)} tokens"
     total = f"; the view would have {format_tokens(plan.total_tokens)}" if plan.total_tokens else ""
@@ -305,10 +306,16 @@ def _show_cache(facts: ContextFacts, screen: Screen) -> None:
         ]
         for share in shares
     )
-    marks = ", ".join(
-        f"{mark.level}.{mark.index}.{mark.block} ({_ttl(mark.ttl)})" for mark in facts.breakpoints
-    )
-    screen.show_line(f"  marked next: {shorten_text(marks or 'nothing', _WIDTH - 15)}", "faint")
+    marks = ", ".join(_name_mark(mark) for mark in facts.breakpoints)
+    told = f"the next request is cached up to {marks}" if marks else "the next request marks nothing"
+    screen.show_line(f"  {shorten_text(told, _WIDTH - 2)}", "faint")
+
+
+def _name_mark(mark: Breakpoint) -> str:
+    """The place in the request, and for how long it is kept."""
+    kept = "1 hour" if mark.ttl >= timedelta(hours=1) else "5 minutes"
+    place = {"tools": "the tools", "system": "the system prompt"}.get(mark.level, f"message {mark.index + 1}")
+    return f"{place} ({kept})"
 
 
 def _ttl(ttl: timedelta) -> str:

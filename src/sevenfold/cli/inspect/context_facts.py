@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sevenfold.agent.tui.session_list import add_agent_costs
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import ignore_event
-from sevenfold.core.messages import Message, RecordId
+from sevenfold.core.messages import RecordId
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import (
     Breakpoint,
-    ModelResponse,
     PreparedRequest,
     RequestParams,
     choose_capabilities,
@@ -42,7 +42,13 @@ from sevenfold.session.pipeline import (
 )
 from sevenfold.session.rebuilding import rebuild_view
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, UsageRecord
+from sevenfold.store.transcript.records import (
+    BoundaryRecord,
+    MessageRecord,
+    ParentRecord,
+    Record,
+    UsageRecord,
+)
 from sevenfold.store.transcript.transcript import SessionEntry, SessionId, is_agent_session, list_sessions
 
 _MAIN = "main"
@@ -113,7 +119,7 @@ class _Scanned:
 
     catalog: Catalog
     messages: int = 0
-    book: UsageLedger = field(init=False)
+    ledger: UsageLedger = field(init=False)
     model: str = ""
     frame: str = ""
     """What the last call's system prompt and tools hash to."""
@@ -121,7 +127,7 @@ class _Scanned:
     bad: int = 0
 
     def __post_init__(self) -> None:
-        self.book = UsageLedger(self.catalog)
+        self.ledger = UsageLedger(self.catalog)
 
     def read(self, opened: SessionResources) -> None:
         assert opened.project is not None
@@ -140,11 +146,14 @@ class _Scanned:
             case BoundaryRecord():
                 self.compactions += 1
             case UsageRecord():
-                self._book(record, record.body)
+                self._add_usage(record, record.body)
+            case ParentRecord():
+                # Calls from before it branched off another session are that one's.
+                self.ledger = UsageLedger(self.catalog)
             case _:
                 pass
 
-    def _book(self, record: Record, body: UsageRecord) -> None:
+    def _add_usage(self, record: Record, body: UsageRecord) -> None:
         if body.who == _MAIN:
             self.model, self.frame = body.model, body.frame
         try:
@@ -152,14 +161,7 @@ class _Scanned:
         except WireError:
             self.bad += 1
             return
-        reply = ModelResponse(
-            message=Message("assistant", ""),
-            usage=usage,
-            usage_wire=body.wire,
-            model=body.model,
-            dialect=body.dialect,
-        )
-        self.book.add(body.who, body.model, reply, record.at)
+        self.ledger.add_usage(body.who, body.model, usage, record.at)
 
 
 def find_session_id(workspace: Workspace, wanted: str) -> SessionId:
@@ -201,6 +203,8 @@ def read_context_facts(workspace: Workspace, session: SessionId, model: str | No
     with opened.exits:
         scanned = _Scanned(catalog=opened.deps.catalog)
         scanned.read(opened)
+        if opened.project is not None:
+            add_agent_costs(scanned.ledger, opened.project.sessions, opened.id, opened.deps.catalog)
         name = model or scanned.model
         if not name:
             raise InputError(
@@ -251,8 +255,8 @@ def _facts(opened: SessionResources, steps: ViewSteps, scanned: _Scanned) -> Con
         clears=steps.clearing.is_active,
         spills=_spills(opened, steps),
         next_cut=asyncio.run(_forecast(opened, steps)),
-        spent=scanned.book.spent(),
-        total=scanned.book.total(),
+        spent=scanned.ledger.spent(),
+        total=scanned.ledger.total(),
         quarantined=scanned.bad,
     )
 
@@ -274,7 +278,7 @@ async def _forecast(opened: SessionResources, steps: ViewSteps) -> NextCompactio
     compaction = build_compaction(steps, opened, None)
     notes = build_notes(steps, opened, None, compaction.spill)
     assert opened.project is not None
-    notes.catch_up(opened.project.sessions)
+    notes.catch_up(opened.project.sessions, steps.conversation.entries)
     left, cleared = window.thresholds.auto_compact - conversation.tokens, len(conversation.cleared)
     await steps.clearing.run(window.thresholds)
     shown = (item.message for item in conversation.shown if is_context_message(item.message))

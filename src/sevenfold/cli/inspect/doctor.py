@@ -1,7 +1,8 @@
 """`sevenfold doctor`: what the installation lacks, and what to do about it.
 
 The checks of the machine are here (the interpreter, libraries, programs, keys and the sandbox) and those of
-files that a repository brings. `doctor_store` has the others.
+files that a repository brings. `doctor_store` has those of our own files, and `doctor_agents` those of other
+agents.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from typing import cast
 from sevenfold.agent.loop.choose_provider import API_KEY_VARIABLES, URL_VARIABLES
 from sevenfold.agent.opening.workspace import RepositoryFile, read_repository_files
 from sevenfold.agent.sandbox.sandbox import probe_sandbox
+from sevenfold.cli.inspect.doctor_agents import check_agents
 from sevenfold.cli.inspect.doctor_store import (
     DoctorFinding,
     FindingLevel,
+    FindingPart,
     check_home,
     check_memory,
     check_project,
@@ -33,7 +36,6 @@ from sevenfold.cli.inspect.doctor_store import (
     check_sockets,
     check_spend,
 )
-from sevenfold.cli.resident import check_resident
 from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, shorten_text
 from sevenfold.cli.workspace import require_folder
 from sevenfold.core import __version__
@@ -135,9 +137,10 @@ def check_python() -> Iterator[DoctorFinding]:
                 "note",
                 f"not installed; needed for {extra.purpose}",
                 render_install_command(extra.extra),
+                part="optional",
             )
         else:
-            yield DoctorFinding(extra.package, "fine", found)
+            yield DoctorFinding(extra.package, "fine", found, part="optional")
 
 
 def check_programs(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -162,7 +165,11 @@ def _check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:
     place = shutil.which("rg", path=environ.get("PATH"))
     if place is None:
         return DoctorFinding(
-            "ripgrep", "note", "rg is not on the path: searches are slower without it", "install ripgrep"
+            "ripgrep",
+            "note",
+            "rg is not on the path: searches are slower without it",
+            "install ripgrep",
+            part="optional",
         )
     try:
         asked = subprocess.run(
@@ -179,12 +186,16 @@ def _check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:
 
 
 def _silent(name: str, place: str, error: Exception) -> DoctorFinding:
-    return DoctorFinding(name, "worry", f"{place} does not answer: {error}", f"repair or remove {place}")
+    said, todo = f"{place} does not answer: {error}", f"repair or remove {place}"
+    return DoctorFinding(name, "worry", said, todo, part=_PROGRAM_PARTS[name])
 
 
 def _answering(name: str, place: str, said: str) -> DoctorFinding:
     first = said.strip().partition("\n")[0]
-    return DoctorFinding(name, "fine", f"{first} ({place})")
+    return DoctorFinding(name, "fine", f"{first} ({place})", part=_PROGRAM_PARTS[name])
+
+
+_PROGRAM_PARTS: Mapping[str, FindingPart] = {GIT: "needed", "ripgrep": "optional"}
 
 
 def check_api_keys(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -192,7 +203,8 @@ def check_api_keys(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     keys = [name for name in API_KEY_VARIABLES if environ.get(name)]
     addresses = [name for name in URL_VARIABLES if environ.get(name)]
     if keys or addresses:
-        yield DoctorFinding("keys", "fine", f"{', '.join((*keys, *addresses))} set in the environment")
+        said = f"{', '.join((*keys, *addresses))} set in the environment"
+        yield DoctorFinding("keys", "fine", said, part="optional")
     else:
         yield DoctorFinding(
             "keys",
@@ -200,6 +212,7 @@ def check_api_keys(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
             f"none of {', '.join((*API_KEY_VARIABLES, *URL_VARIABLES))} is set",
             "set ANTHROPIC_API_KEY, or the address of an OpenAI-compatible server, to talk to a model; "
             "`sevenfold tour` and `sevenfold replay` need neither",
+            part="optional",
         )
     for name in API_KEY_VARIABLES:
         if (value := environ.get(name)) and value != value.strip():
@@ -211,7 +224,7 @@ def check_api_keys(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
 def check_sandbox(settings: SandboxSettings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Tries it: a kernel may know the call and forbid it."""
     sandbox = asyncio.run(probe_sandbox(settings, environ))
-    held = ", ".join(f"{profile} by {means}" for profile, means in sandbox.means.items())
+    ways = ", ".join(f"{profile} by {means}" for profile, means in sandbox.means.items())
     if sandbox.why_not:
         yield DoctorFinding(
             "sandbox",
@@ -220,7 +233,7 @@ def check_sandbox(settings: SandboxSettings, environ: Mapping[str, str]) -> Iter
             "see docs/sandbox.md; until then such a command runs only when you allow it",
         )
     else:
-        yield DoctorFinding("sandbox", "fine", f"tried just now; commands run in one ({held})")
+        yield DoctorFinding("sandbox", "fine", f"tried just now; commands run in one ({ways})")
 
 
 _TONES: dict[FindingLevel, Tone] = {"fine": "plain", "note": "faint", "worry": "warning", "broken": "error"}
@@ -250,40 +263,56 @@ def check_setup(project: Path) -> list[DoctorFinding]:
             *check_project(workspace),
             *check_memory(workspace),
             *check_sockets(workspace),
-            check_resident(),
             *check_spend(workspace),
             *check_sandbox(workspace.settings.of(SandboxSettings), environ),
         ]
+    findings += check_agents(environ)
     return findings
 
 
+_PARTS: dict[FindingPart, str] = {
+    "needed": "Sevenfold on this machine",
+    "optional": "Optional: libraries, programs and keys that some commands use",
+    "agents": "Other agents",
+}
+
+
 def _show(findings: Sequence[DoctorFinding], screen: Screen) -> None:
-    screen.show_table(
-        [
-            TableCell(finding.level, _TONES[finding.level]),
-            TableCell(finding.area, "strong"),
-            TableCell(finding.said),
-        ]
-        for finding in findings
-    )
+    for part, title in _PARTS.items():
+        screen.show_line(title, "strong")
+        screen.show_table(
+            [
+                TableCell(f"  {finding.level}", _TONES[finding.level]),
+                TableCell(finding.area, "strong"),
+                TableCell(finding.said),
+            ]
+            for finding in findings
+            if finding.part == part
+        )
+        screen.show_line("")
     advised = [finding for finding in findings if finding.advice]
-    _show_advice("What to do", [one for one in advised if one.level != "note"], screen)
-    _show_advice("Optional", [one for one in advised if one.level == "note"], screen)
+    to_do = [finding for finding in advised if finding.level != "note"]
+    _show_advice("What to do", to_do, screen)
+    _show_advice("If you want more", [one for one in advised if one.level == "note"], screen)
     broken = sum(finding.level == "broken" for finding in findings)
     worries = sum(finding.level == "worry" for finding in findings)
-    screen.show_line("")
     if broken:
-        told = f"{format_count(broken, 'thing')} broken" + (f", {worries} to look at" if worries else "")
-        screen.show_line(f"{told}.", "error")
+        text = f"{format_count(broken, 'thing')} broken" + (f", {worries} to look at" if worries else "")
+        screen.show_line(f"{text}.", "error")
     elif worries:
         screen.show_line(f"Nothing is broken; {format_count(worries, 'thing')} to look at.", "warning")
     else:
-        screen.show_line("Everything is in order.")
+        screen.show_line("Everything that Sevenfold needs is in order.")
 
 
 def _show_advice(title: str, findings: Sequence[DoctorFinding], screen: Screen) -> None:
-    if findings:
-        screen.show_line("")
-        screen.show_line(title, "strong")
+    """What helps against several findings is said once."""
+    areas: dict[str, list[str]] = {}
     for finding in findings:
-        screen.show_line(f"  {finding.area}: {finding.advice}")
+        areas.setdefault(finding.advice, []).append(finding.area)
+    if areas:
+        screen.show_line(title, "strong")
+    for advice, named in areas.items():
+        screen.show_line(f"  {', '.join(dict.fromkeys(named))}: {advice}")
+    if areas:
+        screen.show_line("")

@@ -8,7 +8,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -21,7 +21,7 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.memories import TEAM_FOLDER, is_indexed
-from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.settings import MemorySettings
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import SPEND_FOLDER, Governor, SpendStore
 from sevenfold.session.opening import Workspace
@@ -36,6 +36,9 @@ from sevenfold.team.client.local_state import FolderLedger, read_membership
 FindingLevel: TypeAlias = Literal["fine", "note", "worry", "broken"]
 """`note`: something optional is not there. `worry`: it works, and will not for long or not as wished."""
 
+FindingPart: TypeAlias = Literal["needed", "optional", "agents"]
+"""What every command needs, what some commands need, and other agents on this machine."""
+
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
@@ -44,6 +47,7 @@ class DoctorFinding:
     said: str
     advice: str = ""
     """What to do about it; empty where nothing has to be done."""
+    part: FindingPart = field(default="needed", kw_only=True)
 
 
 LOW_SPACE_BYTES = 1024**3
@@ -199,10 +203,10 @@ def _check_troubles(sessions: Folder, listed: list[SessionEntry]) -> Iterator[Do
     for session in (each for each in listed if each.modified >= since):
         try:
             with sessions.subfolder(session.id, create=False) as folder:
-                for told in read_events(folder):
-                    if told.name in _TROUBLES and told.at >= since:
-                        counts[told.name] += 1
-                        last[told.name] = f"{format_time(told.at)} in {session.id[:8]}"
+                for event in read_events(folder):
+                    if event.name in _TROUBLES and event.at >= since:
+                        counts[event.name] += 1
+                        last[event.name] = f"{format_time(event.at)} in {session.id[:8]}"
         except FileMissing:
             continue  # a session without a folder has no events
     for name, count in counts.most_common():
@@ -251,11 +255,11 @@ def check_spend(workspace: Workspace) -> Iterator[DoctorFinding]:
         yield DoctorFinding("spend", "fine", "background work has spent nothing yet")
         return
     try:
-        book = SpendStore.open(home)
+        store = SpendStore.open(home)
         try:
-            state = Governor(book, settings.of(SpendSettings)).state()
+            state = Governor(store, settings.of(SpendSettings)).state()
         finally:
-            book.close()
+            store.close()
     except SevenfoldError as error:
         yield DoctorFinding("spend", "broken", str(error), "background work waits until this can be read")
         return
@@ -299,9 +303,9 @@ def _check_memories(kept: Folder) -> Iterator[DoctorFinding]:
         folder = kept.subfolder(MEMORY_FOLDER, create=False)
     except FileMissing:
         return
-    with folder, closing(MemoryStore(folder, ignore_event)) as book:
-        book.refresh()
-        state = book.state
+    with folder, closing(MemoryStore(folder, ignore_event)) as store:
+        store.refresh()
+        state = store.state
         shown = sum(map(is_indexed, state.versions))
         yield DoctorFinding("memory", "fine", f"{shown:,} {'memory' if shown == 1 else 'memories'}")
         if state.waiting:

@@ -15,7 +15,7 @@ from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, format_t
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, describe_event
-from sevenfold.store.foreign.entries import ForeignAgent
+from sevenfold.store.foreign.entries import AGENT_NAMES
 from sevenfold.store.foreign.transcripts import find_own_transcripts, find_transcripts, list_default_folders
 from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.store.session_index.finder import (
@@ -28,12 +28,6 @@ from sevenfold.store.session_index.finder import (
 )
 from sevenfold.store.session_index.index import IndexUpdate, SessionIndex
 
-AGENT_NAMES: dict[ForeignAgent, str] = {
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "messages": "messages",
-    "sevenfold": "Sevenfold",
-}
 _PROJECT_CHARS, _TITLE_CHARS = 40, 76
 
 

@@ -40,15 +40,15 @@ def run_spend(options: Namespace, screen: Screen) -> int:
         )
     workspace = open_workspace()
     rules = workspace.settings.of(SpendSettings)
-    book = SpendStore.open(workspace.home, emit=lambda event: _warn(event, screen))
-    governor = Governor(book, rules, emit=lambda event: _warn(event, screen))
+    store = SpendStore.open(workspace.home, emit=lambda event: _warn(event, screen))
+    governor = Governor(store, rules, emit=lambda event: _warn(event, screen))
     now = SystemClock().now()
     try:
         _act(governor, action, kind, now)
         state = governor.state()
-        charges = tuple(book.charges((now - SPEND_DAY).date(), now.date()))
+        charges = tuple(store.charges((now - SPEND_DAY).date(), now.date()))
     finally:
-        book.close()
+        store.close()
     past = [charge for charge in charges if charge.at > now - SPEND_DAY]
     recent = [charge for charge in past if not charge.is_unbilled]
     unbilled = len(past) - len(recent) + len(state.held)

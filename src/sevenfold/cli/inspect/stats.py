@@ -186,8 +186,8 @@ def _show_memory(memory: MemoryQuality, recalled: RecallUse, screen: Screen) -> 
         screen.show_line(f"Memory pollution: {share} of {memory.written:,} written; {', '.join(parts)}")
     if recalled.judged:
         share = format_share(recalled.unused, recalled.judged)
-        told = f"{share} of {recalled.judged:,}: no name or value of theirs came up in the turn"
-        screen.show_line(f"Recalled memories not used: {told}")
+        text = f"{share} of {recalled.judged:,}: no name or value of theirs came up in the turn"
+        screen.show_line(f"Recalled memories not used: {text}")
 
 
 def _show_fidelity(sessions: Sequence[SessionFacts], screen: Screen) -> None:

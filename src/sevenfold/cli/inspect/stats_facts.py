@@ -13,9 +13,8 @@ from pathlib import Path
 from sevenfold.core.errors import FileMissing, WireError
 from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RuleAnswered, RuleShown, ignore_event
 from sevenfold.core.memories import is_indexed, read_memory
-from sevenfold.core.messages import Message, RecordId, has_user_text
+from sevenfold.core.messages import RecordId, has_user_text
 from sevenfold.core.prices import Catalog
-from sevenfold.core.requests import ModelResponse
 from sevenfold.core.text.facts import split_facts
 from sevenfold.core.usage import read_stored_usage
 from sevenfold.layers.memory.extraction.gate import find_contradicted
@@ -35,6 +34,7 @@ from sevenfold.store.transcript.records import (
     CutRecord,
     InjectedRecord,
     MessageRecord,
+    ParentRecord,
     Record,
     SentRecord,
     UsageRecord,
@@ -48,7 +48,7 @@ from sevenfold.store.transcript.transcript import (
     read_events,
 )
 
-FIGURE_RECORDS = ("usage", "request", "cut", "boundary")
+FIGURE_RECORDS = ("usage", "request", "cut", "boundary", "parent")
 """Kinds of records that hold figures: all others can be passed over unread."""
 
 MAIN, AGENT = "main", "agent"
@@ -118,7 +118,7 @@ class ProjectFacts:
 class _Tally:
     """One session's figures as its lines go by."""
 
-    book: UsageLedger
+    ledger: UsageLedger
     kind: str = MAIN
     """Whose rounds its own are in the sums: an agent's session is no conversation with a person."""
     started: datetime | None = None
@@ -163,14 +163,7 @@ class _Tally:
             self.unread += 1
             return
         self.rounds += bill.who == MAIN
-        reply = ModelResponse(
-            message=Message("assistant", ""),
-            usage=usage,
-            usage_wire=bill.wire,
-            model=bill.model,
-            dialect=bill.dialect,
-        )
-        self.book.add(self.kind if bill.who == MAIN else bill.who, bill.model, reply, at.date())
+        self.ledger.add_usage(self.kind if bill.who == MAIN else bill.who, bill.model, usage, at.date())
 
 
 def read_project_facts(
@@ -212,29 +205,35 @@ def _read_all(
 def _read_session(
     sessions: Folder, entry: SessionEntry, catalog: Catalog, with_fidelity: bool
 ) -> SessionFacts | None:
-    tally = _Tally(book=UsageLedger(catalog), kind=AGENT if is_agent_session(entry.id) else MAIN)
+    kind = AGENT if is_agent_session(entry.id) else MAIN
+    tally = _Tally(ledger=UsageLedger(catalog), kind=kind)
     for line in scan_transcript(sessions, entry.id, kinds=FIGURE_RECORDS):
-        if isinstance(line, StoredRecord):
+        if not isinstance(line, StoredRecord):
+            continue
+        if isinstance(line.record.body, ParentRecord):
+            # What is before it was copied, and is counted for the session that this one branched off.
+            tally = _Tally(ledger=UsageLedger(catalog), kind=kind)
+        else:
             tally.take(line.record)
     if tally.started is None:
         return None  # no model was ever asked
     has_cuts = tally.compactions or tally.cuts
-    told = _read_told(sessions, entry.id)
+    events = _read_told(sessions, entry.id)
     return SessionFacts(
         id=entry.id,
         started=tally.started,
         rounds=tally.rounds,
         compactions=tally.compactions,
         cuts={layer: count for layer, count in sorted(tally.cuts.items()) if count},
-        spent=tally.book.spent(),
-        events=dict(Counter(one.name for one in told)),
-        rules=dict(Counter(filter(None, map(_rule_outcome, told)))),
+        spent=tally.ledger.spent(),
+        events=dict(Counter(one.name for one in events)),
+        rules=dict(Counter(filter(None, map(_rule_outcome, events)))),
         unread=tally.unread,
         unbilled=tally.open.total(),
         fidelity=measure_cut_fidelity(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
         recalled=(
             measure_recall_use(_each_once(sessions, entry.id, RECALL_RECORDS))
-            if any(one.name == MemoryRecalled.__name__ for one in told)
+            if any(one.name == MemoryRecalled.__name__ for one in events)
             else NO_RECALLS
         ),
     )
@@ -248,10 +247,10 @@ def _read_told(sessions: Folder, session: SessionId) -> tuple[LoggedEvent, ...]:
         return ()  # a session without a folder has no events
 
 
-def _rule_outcome(told: LoggedEvent) -> str:
-    if told.name == RuleShown.__name__:
+def _rule_outcome(event: LoggedEvent) -> str:
+    if event.name == RuleShown.__name__:
         return "shown"
-    return str(told.fields.get("outcome", "")) if told.name == RuleAnswered.__name__ else ""
+    return str(event.fields.get("outcome", "")) if event.name == RuleAnswered.__name__ else ""
 
 
 def _each_once(sessions: Folder, session: SessionId, kinds: tuple[str, ...] = ()) -> Iterator[Record]:
@@ -363,8 +362,8 @@ def _read_memory_quality(place: Path, since: date, doubts: Iterable[tuple[str, d
         return MemoryQuality()
     found = _VersionLog(since)
     with Folder.open(place) as state, state.subfolder(MEMORY_FOLDER, create=False) as folder:
-        with closing(MemoryStore(folder, ignore_event)) as book:
-            for entry in book.log.read_transactions():
+        with closing(MemoryStore(folder, ignore_event)) as store:
+            for entry in store.log.read_transactions():
                 found.take(entry)
         marks = MarkStore(state).read()
     for version in found.versions:
@@ -385,6 +384,6 @@ def _read_memory_quality(place: Path, since: date, doubts: Iterable[tuple[str, d
 
 
 def _read_doubts(sessions: Folder, session: SessionId) -> Iterator[tuple[str, datetime]]:
-    for told in _read_told(sessions, session):
-        if told.name == ClaimsBroken.__name__:
-            yield str(told.fields.get("key", "")), told.at
+    for event in _read_told(sessions, session):
+        if event.name == ClaimsBroken.__name__:
+            yield str(event.fields.get("key", "")), event.at

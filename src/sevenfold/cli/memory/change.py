@@ -18,8 +18,9 @@ from typing import cast
 
 from sevenfold.cli.memory.context import MemoryContext, make_user_origin
 from sevenfold.cli.screen import TableCell, Tone, format_count, format_time, read_piped_input, shorten_text
+from sevenfold.core import events
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
-from sevenfold.core.events import Emit, Event, MemoryRefused, ignore_event
+from sevenfold.core.events import Emit, Event, ignore_event
 from sevenfold.core.memories import (
     IMPORTED_WHY,
     INDEX_FILE,
@@ -49,15 +50,15 @@ class ImportedFolder:
 
     writes: tuple[Write, ...]
     """Each as a new memory."""
-    refused: tuple[MemoryRefused, ...]
+    refused: tuple[events.MemoryRefused, ...]
 
 
 def read_memory_folder(path: Path, emit: Emit = ignore_event) -> ImportedFolder:
     """Every memory in a folder and below it. No link is followed; what cannot be a memory is told."""
-    refused: list[MemoryRefused] = []
+    refused: list[events.MemoryRefused] = []
 
     def tell(event: Event) -> None:
-        if isinstance(event, MemoryRefused):
+        if isinstance(event, events.MemoryRefused):
             refused.append(event)
         emit(event)
 
@@ -301,7 +302,7 @@ def redo_transaction(_options: Namespace, context: MemoryContext) -> int:
     return _show_step(context, context.memory.redo(), "done again", "undo")
 
 
-def _show_step(context: MemoryContext, done: Transaction, told: str, back: str) -> int:
+def _show_step(context: MemoryContext, done: Transaction, label: str, back: str) -> int:
     """Which change it was, of which memories, and what is different now."""
     diff, of = context.memory.diff(done.id), context.memory.transaction(done.of)
     keys = [change.key for change in done.changes]
@@ -313,13 +314,15 @@ def _show_step(context: MemoryContext, done: Transaction, told: str, back: str) 
     more = f" and {len(keys) - _SHOWN_KEYS:,} more" if len(keys) > _SHOWN_KEYS else ""
     names = f"{', '.join(keys[:_SHOWN_KEYS])}{more}" or "no memory is different"
     what = of.step or of.kind
-    context.screen.show_line(f"{told}: {names}", "strong")
+    context.screen.show_line(f"{label}: {names}", "strong")
     context.screen.show_line(f"{what} {of.id}, {format_time(of.at)}, by {of.origin.who}: {of.origin.why}")
     _show_diff_start(context, diff, done.id)
     waiting = {str(one.id): [change.key for change in one.changes] for one in context.memory.waiting()}
     for id_ in filter(waiting.__contains__, done.reopens):
-        held = ", ".join(waiting[id_][:_SHOWN_KEYS])
-        context.screen.show_line(f"{id_} ({held}) waits for you again: `sevenfold memory review`", "warning")
+        changed = ", ".join(waiting[id_][:_SHOWN_KEYS])
+        context.screen.show_line(
+            f"{id_} ({changed}) waits for you again: `sevenfold memory review`", "warning"
+        )
     context.screen.show_line(f"`sevenfold memory {back}` takes this step back", "faint")
     return 0
 
@@ -363,8 +366,8 @@ def purge_memory(options: Namespace, context: MemoryContext) -> int:
         f"erased: {format_count(done.versions, 'version')} of {', '.join(done.keys) or 'none'}"
     )
     for other in done.still_holding:
-        told = f"{other} repeats words of it, now or in its history"
-        context.screen.show_line(f"{told}; `sevenfold memory purge --memory` erases it too", "warning")
+        text = f"{other} repeats words of it, now or in its history"
+        context.screen.show_line(f"{text}; `sevenfold memory purge --memory` erases it too", "warning")
     return 0
 
 

@@ -89,8 +89,8 @@ def _walk(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
                 context.memory.accept(settled.id)
             elif verb == "reject":
                 context.memory.reject(settled.id)
-        told = {"accept": "accepted", "reject": "rejected"}.get(verb, "left waiting")
-        context.screen.show_line(told if len(several) == 1 else f"{told}: {len(several)}", "faint")
+        done = {"accept": "accepted", "reject": "rejected"}.get(verb, "left waiting")
+        context.screen.show_line(done if len(several) == 1 else f"{done}: {len(several)}", "faint")
         if answer.endswith(" all"):
             return
 
@@ -194,9 +194,13 @@ def run_memory(options: Namespace, screen: Screen) -> int:
 
 
 def _list_sections(action: str) -> tuple[type[SettingsSection], ...]:
+    # Not at the top: no other action needs these modules.
+    if action == "check":
+        from sevenfold.core.settings.sections import WebSettings
+
+        return (*MEMORY_SECTIONS, WebSettings)
     if action != "search":
         return MEMORY_SECTIONS
-    # Not at the top: no other action needs the modules of recall.
     from sevenfold.cli.memory.recall import RECALL_SECTIONS
 
     return RECALL_SECTIONS

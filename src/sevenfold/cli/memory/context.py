@@ -13,12 +13,12 @@ from typing import cast
 
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.workspace import open_workspace
+from sevenfold.core import events
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing
-from sevenfold.core.events import Emit, Event, MemoryChanged, MemoryEdited, MemoryRefused, ignore_event
+from sevenfold.core.events import Emit, Event, ignore_event
 from sevenfold.core.memories import ARCHIVE_PREFIX, Origin
-from sevenfold.core.settings import SettingsSection
-from sevenfold.core.settings.sections import MemorySettings, PlaceSettings, WebSettings
+from sevenfold.core.settings import MemorySettings, PlaceSettings, SettingsSection
 from sevenfold.layers.memory.overview import MemoryOverview, read_memory_overviews
 from sevenfold.session.opening import Workspace
 from sevenfold.store.memory.changes import StoredMemory, Transaction
@@ -26,7 +26,7 @@ from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
 from sevenfold.store.project.project import Project
 
-MEMORY_SECTIONS = (MemorySettings, PlaceSettings, WebSettings)
+MEMORY_SECTIONS = (MemorySettings, PlaceSettings)
 """All that `memory` reads of the settings, but for its search."""
 
 
@@ -97,26 +97,26 @@ class _Notes:
     _counts: Counter[type[Event]] = field(default_factory=Counter["type[Event]"])
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, MemoryChanged):
+        if isinstance(event, events.MemoryChanged):
             return  # told by the command that changes it
         # Not at the top: it knows every event there is, and mostly nothing happens.
         from sevenfold.agent.tui.event_text import render_event_text
 
-        told = render_event_text(event)
-        if told is None or not told.is_warning:
+        shown = render_event_text(event)
+        if shown is None or not shown.is_warning:
             return
-        if isinstance(event, MemoryEdited | MemoryRefused) and self._first is not None:
-            self._first.setdefault(type(event), told.text)
+        if isinstance(event, events.MemoryEdited | events.MemoryRefused) and self._first is not None:
+            self._first.setdefault(type(event), shown.text)
             self._counts[type(event)] += 1
         else:
-            self._say(told.text)
+            self._say(shown.text)
 
     def opened(self) -> None:
         """Say of many files in one line what is so with them: it stands before the answer."""
         first, self._first = self._first or {}, None
-        for kind, told in first.items():
+        for kind, text in first.items():
             more = self._counts[kind] - 1
-            self._say(f"{told}{f'; so it is with {more:,} more' if more else ''}")
+            self._say(f"{text}{f'; so it is with {more:,} more' if more else ''}")
 
     def _say(self, text: str) -> None:
         # A name may hold the end of a line, and a note is one.

@@ -136,7 +136,7 @@ class _DreamCommand:
         writer = settings.of(DreamSettings).writer
         if writer == "mechanical":
             return None
-        emit = _Telling(self.screen)
+        emit = _ProgressPrinter(self.screen)
         model = workspace.catalog.find(settings.of(AgentSettings).model or DEFAULT_MODEL)
         try:
             provider = choose_provider(model, settings.of(AgentSettings), os.environ, emit)
@@ -161,7 +161,7 @@ class _DreamCommand:
 
 @contextmanager
 def _opened(project: Path, screen: Screen) -> Generator[_DreamCommand]:
-    emit = _Telling(screen)
+    emit = _ProgressPrinter(screen)
     with open_workspace(project, emit=emit) as workspace:
         settings, locks = workspace.settings.of(DreamSettings), workspace.settings.of(LockSettings)
         dreamer = Dreamer(
@@ -177,7 +177,7 @@ def _opened(project: Path, screen: Screen) -> Generator[_DreamCommand]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Telling:
+class _ProgressPrinter:
     """What is printed of a dream while it runs."""
 
     screen: Screen

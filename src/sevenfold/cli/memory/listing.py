@@ -120,7 +120,7 @@ def _used(uses: MemoryUses) -> str:
 
 def _rule_rows(known: MemoryOverview) -> Iterator[list[TableCell]]:
     """Of a rule: when it fires, how often it did and what came of that."""
-    rule = known.rule.rule
+    rule = known.rule.rule if known.stored.memory.applies_to else None
     if rule is None:
         return
     kind = "gate" if rule.is_gate else "rule"

@@ -11,10 +11,11 @@ Arguments that several commands have are declared here, once. The others:
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterable
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 MAX_PORT = 65_535
 
@@ -37,6 +38,45 @@ def parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_PORT):
         raise ArgumentTypeError(f"{text!r} is not a port; expected 0 (any free one) to {MAX_PORT}")
     return int(text)
+
+
+class DeferredParser(ArgumentParser):
+    """A parser whose options are added when it is first used: a run uses those of one command, and making all
+    of them takes longer than reading the arguments."""
+
+    _waiting: tuple[Callable[[ArgumentParser], None], ...] = ()
+
+    def add_later(self, add: Callable[[ArgumentParser], None]) -> None:
+        self._waiting = (*self._waiting, add)
+
+    def fill(self) -> None:
+        """Add what waits."""
+        waiting, self._waiting = self._waiting, ()
+        for add in waiting:
+            add(self)
+
+    def fill_all(self) -> None:
+        """Add what waits here and in the parsers below."""
+        self.fill()
+        for action in self._actions:
+            below = cast("object", action.choices)
+            for parser in cast("dict[str, object]", below).values() if isinstance(below, dict) else ():
+                if isinstance(parser, DeferredParser):
+                    parser.fill_all()
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it has overloads
+        self, args: Sequence[str] | None = None, namespace: None = None
+    ) -> tuple[Namespace, list[str]]:
+        self.fill()
+        return super().parse_known_args(args, namespace)
+
+    def format_help(self) -> str:
+        self.fill()
+        return super().format_help()
+
+    def format_usage(self) -> str:
+        self.fill()
+        return super().format_usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +106,17 @@ def add_actions(parser: ArgumentParser, actions: Iterable[CommandAction]) -> Non
             allow_abbrev=False,
         )
         one.set_defaults(action=action.name)
-        action.add(one)
-        # Without defaults: what was said before the action would be forgotten for them.
-        one.add_argument("--project", type=Path, default=SUPPRESS, metavar="DIR", help=SUPPRESS)
-        one.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
+        for add in (action.add, _add_shared_options):
+            if isinstance(one, DeferredParser):
+                one.add_later(add)
+            else:
+                add(one)
+
+
+def _add_shared_options(one: ArgumentParser) -> None:
+    # Without defaults: what was said before the action would be forgotten for them.
+    one.add_argument("--project", type=Path, default=SUPPRESS, metavar="DIR", help=SUPPRESS)
+    one.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
 
 
 def add_no_options(_parser: ArgumentParser) -> None:

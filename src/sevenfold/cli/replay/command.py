@@ -22,8 +22,7 @@ from sevenfold.core.events import Event, describe_event
 from sevenfold.core.models import Model
 from sevenfold.core.price_list import read_price_list
 from sevenfold.core.prices import Catalog, ModelSettings, build_catalog
-from sevenfold.core.settings import Settings
-from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.settings import PlaceSettings, Settings
 from sevenfold.core.system import map_os_errors
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.advice import ReplayFindings, plan_advice

@@ -322,11 +322,11 @@ def _ask(question: PolicyQuestion, place: TranscriptSource, screen: Screen, jobs
         trials = run_trials(place.found, question, jobs=jobs, on_share=tell)
     finally:
         screen.clear_progress()
-    dearest = sorted(trials.done, key=lambda trial: -trial.figures.keep_cost)
-    total = reduce(add, (trial.figures for trial in dearest), PolicyFigures())
+    by_cost = sorted(trials.done, key=lambda trial: -trial.figures.keep_cost)
+    total = reduce(add, (trial.figures for trial in by_cost), PolicyFigures())
     skipped = (*place.unreadable, *trials.skipped)
     return PolicyReport(
-        question=question, origin=place.origin, trials=tuple(dearest), total=total, skipped=skipped
+        question=question, origin=place.origin, trials=tuple(by_cost), total=total, skipped=skipped
     )
 
 

@@ -83,6 +83,8 @@ def show_replay_header(report: ReplayReport, screen: Screen) -> None:
         screen.show_line(
             "No session of yours was found, so this is the sample that comes with Sevenfold.", "warning"
         )
+    if simulated := report.describe_simulated():
+        screen.show_line(simulated, "warning")
     if report.repriced:
         screen.show_line(f"Every call at the prices that {report.repriced} has today.", "warning")
     screen.show("")

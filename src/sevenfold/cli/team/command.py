@@ -8,12 +8,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from difflib import unified_diff
-from getpass import getpass
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from sevenfold.cli.memory.change import show_diff_text
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.screen import Screen, ask_secret
 from sevenfold.cli.team.context import (
     TEAM_LOCK_TIMEOUT,
     TeamContext,
@@ -98,7 +97,7 @@ def _token(options: Namespace, context: TeamContext, url: str) -> str:
         return known
     if not context.memory_context.is_attended:
         raise InputError("nobody can be asked for a token here; pipe it in with --token-stdin, or use --code")
-    pasted = getpass(f"token for {url} (nothing: sign in with a code): ").strip()
+    pasted = ask_secret(f"token for {url} (nothing: sign in with a code): ").strip()
     return check_token(pasted) if pasted else asyncio.run(_signed_in(context, url, cast("str", options.org)))
 
 

@@ -2,11 +2,11 @@
 
 `run_tour` runs the command, with these parts:
 
-- `run`: plays the scenes in a temporary repository.
-- `script`: the scenes: prompts, and the replies of the scripted model.
+- `run`: plays the steps in a temporary repository.
+- `script`: the steps: prompts, and the replies of the scripted model.
 - `team`: the last part: two users and a team server.
 - `pace`: reading time, keys that skip, and a line while work goes on.
-- `view`: prints the scenes, what the layers do, and the bill.
+- `view`: prints the steps, what the layers do, and the bill.
 """
 
 from __future__ import annotations

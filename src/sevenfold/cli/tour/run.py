@@ -1,6 +1,6 @@
 """One run of the tour: an agent in a temporary repository, and a simulator that bills it.
 
-On the first day it plays the scenes of `script`. The second day shows a session that remembers, a rule shown
+On the first day it plays the steps of `script`. The second day shows a session that remembers, a rule shown
 in time, a dream and its undo.
 """
 
@@ -24,9 +24,9 @@ from sevenfold.agent.permissions.guard import PermissionRequest, PermissionRespo
 from sevenfold.agent.tui.background_view import count_running
 from sevenfold.cli.tour.script import (
     TEST_COMMAND,
-    TOUR_SCENES,
+    TOUR_STEPS,
     TourBrain,
-    TourScene,
+    TourStep,
     reply_with_calls,
     shell_call,
     write_sample_repository,
@@ -48,15 +48,15 @@ from sevenfold.testing import Simulator
 
 COMMIT_COMMAND = "git commit -qam 'Round half a cent up'"
 
-SECOND_DAY_SCENES = (
-    TourScene(
+SECOND_DAY_STEPS = (
+    TourStep(
         title="Day two: what the agent learned",
         narration="The next morning, in a new session that has read nothing yet. The memory that a "
         "prompt is about is added to the prompt.",
         prompt="What did I say about tests before a commit?",
         replies=(say("Always run them first: a red build cost you a day."),),
     ),
-    TourScene(
+    TourStep(
         title="A rule is applied",
         narration="The prompt does not mention tests. The memory says that it applies before a commit, so "
         "the call waits until the model has read it.",
@@ -72,7 +72,7 @@ SECOND_DAY_SCENES = (
     ),
 )
 
-DREAM_SCENE = TourScene(
+DREAM_STEP = TourStep(
     title="A dream",
     narration='Somebody noted the same fact twice, under two names, and wrote "tomorrow" in a third '
     "note. A dream cleans that up in a copy, checks that no fact is lost, and publishes one change.",
@@ -125,7 +125,7 @@ async def dream_and_undo(
         before = _texts(memory)
         if agent.dream is None:
             raise SimulatorError("the tour's agent cannot dream")
-        dreamt = await agent.dream(_hush)
+        dreamt = await agent.dream(_ignore_step)
         if _texts(memory) == before:
             raise SimulatorError(f"the tour's dream changed nothing: {dreamt.record.outcome}")
         memory.revert(dreamt.record.transaction, "the tour takes it back")
@@ -137,7 +137,7 @@ def _texts(memory: MemoryDir) -> dict[str, str]:
     return {stored.memory.key: stored.memory.text for stored in memory.scan()}
 
 
-def _hush(_step: str) -> None:
+def _ignore_step(_step: str) -> None:
     """The diff says it all."""
 
 
@@ -195,16 +195,16 @@ class TourGuide:
     def enter(self, repository: Path) -> None:
         """Where everything happens."""
 
-    async def open_scene(self, scene: TourScene) -> None:
+    async def open_step(self, step: TourStep) -> None:
         """Before anything of it happens."""
 
-    async def start_turn(self, scene: TourScene) -> None:
+    async def start_turn(self, step: TourStep) -> None:
         """The person types."""
 
-    async def close_scene(self) -> None:
+    async def close_step(self) -> None:
         """The model has answered."""
 
-    async def show_bill_so_far(self, scene: TourScene, bill: TourBill) -> None:
+    async def show_bill_so_far(self, step: TourStep, bill: TourBill) -> None:
         """A part of the first day is over, and billed."""
 
     async def show_dream(self, night: DreamDemo) -> None:
@@ -252,24 +252,24 @@ class TourStage:
             await agent.close()
             await client.close()
 
-    async def play(self, agent: Agent, scenes: Sequence[TourScene], *, may_compact: bool = True) -> None:
-        for scene in scenes:
+    async def play(self, agent: Agent, steps: Sequence[TourStep], *, may_compact: bool = True) -> None:
+        for step in steps:
             if self.guide.is_over:
                 return
-            self.pass_time(timedelta(hours=scene.hours_before))
-            await self.guide.open_scene(scene)
-            if scene.compacts_before and may_compact:
+            self.pass_time(timedelta(hours=step.hours_before))
+            await self.guide.open_step(step)
+            if step.compacts_before and may_compact:
                 await agent.compact()
-            await self.guide.start_turn(scene)
-            end = await agent.run_turn(f"{scene.prompt}\n{scene.pasted}".strip(), self.guide.watch)
+            await self.guide.start_turn(step)
+            end = await agent.run_turn(f"{step.prompt}\n{step.pasted}".strip(), self.guide.watch)
             if end.reason != "answered":
                 if end.reason == "interrupted":
                     raise KeyboardInterrupt
-                raise SimulatorError(f"the tour's turn {scene.title!r} was {end.reason}: {end.error}")
+                raise SimulatorError(f"the tour's turn {step.title!r} was {end.reason}: {end.error}")
             # The writers of a turn work beside the next one; here each is told where it belongs.
             await agent.settle()
-            await self.guide.close_scene()
-            await self.guide.show_bill_so_far(scene, _bill(self.simulator.ledger))
+            await self.guide.close_step()
+            await self.guide.show_bill_so_far(step, _bill(self.simulator.ledger))
 
 
 async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> TourBill:
@@ -282,7 +282,7 @@ async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> To
     write_sample_repository(repository)
     guide.enter(repository)
     is_whole = layers is ALL_LAYERS_SETTINGS
-    with Simulator(TourBrain((*TOUR_SCENES, *(SECOND_DAY_SCENES if is_whole else ())))) as simulator:
+    with Simulator(TourBrain((*TOUR_STEPS, *(SECOND_DAY_STEPS if is_whole else ())))) as simulator:
         stage = TourStage(
             repository=repository,
             environ=build_tour_environ(home),
@@ -291,17 +291,17 @@ async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> To
             simulator=simulator,
         )
         async with stage.session() as agent:
-            await stage.play(agent, TOUR_SCENES, may_compact=is_whole)
+            await stage.play(agent, TOUR_STEPS, may_compact=is_whole)
             if not guide.is_over:
-                await _hear_out(agent, guide)
+                await _finish_background(agent, guide)
         bill = _bill(simulator.ledger)
         if is_whole and not guide.is_over:
             stage.pass_time(NIGHT_LENGTH)
             async with stage.session() as agent:
-                await stage.play(agent, SECOND_DAY_SCENES)
+                await stage.play(agent, SECOND_DAY_STEPS)
                 if guide.is_over:
                     return bill
-                await guide.open_scene(DREAM_SCENE)
+                await guide.open_step(DREAM_STEP)
                 await guide.show_dream(await dream_and_undo(agent, repository, stage.environ, stage.clock))
         return bill
 
@@ -339,30 +339,30 @@ class BaselineRun(TourGuide):
             self._is_done = True
             self._changed.notify_all()
 
-    async def show_bill_so_far(self, scene: TourScene, bill: TourBill) -> None:
+    async def show_bill_so_far(self, step: TourStep, bill: TourBill) -> None:
         with self._changed:
-            self._bills[scene.title] = bill
+            self._bills[step.title] = bill
             self._changed.notify_all()
 
-    def wait_for_bill(self, scene: TourScene | None = None) -> TourBill:
+    def wait_for_bill(self, step: TourStep | None = None) -> TourBill:
         """What the day had cost when that part was over; without one, the whole day."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_done or (scene is not None and scene.title in self._bills), _LONGEST_SECONDS
+                lambda: self._is_done or (step is not None and step.title in self._bills), _LONGEST_SECONDS
             )
-            found = self._total if scene is None else self._bills.get(scene.title)
+            found = self._total if step is None else self._bills.get(step.title)
         if found is None:
             raise SimulatorError("the tour's run with the layers off did not finish") from self._error
         return found
 
 
-async def _hear_out(agent: Agent, guide: TourGuide) -> None:
+async def _finish_background(agent: Agent, guide: TourGuide) -> None:
     """Answer what agents in the background have to say, until none is at work."""
     while agent.inbox or count_running(agent):
         async with asyncio.timeout(_LONGEST_SECONDS):
             await agent.inbox.wait()
         await agent.run_turn(None, guide.watch)
-        await guide.close_scene()
+        await guide.close_step()
 
 
 def _bill(ledger: BillingLedger) -> TourBill:

@@ -1,4 +1,4 @@
-"""The script of the tour: the sample repository, the scenes, and the replies of the model."""
+"""The script of the tour: the sample repository, the steps, and the replies of the model."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ LESSON_MEMORY: Mapping[str, object] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TourScene:
+class TourStep:
     """One turn: what is said before it, what the person types, and how the model answers, call by call."""
 
     title: str
@@ -167,8 +167,8 @@ def _files(first: int, last: int) -> tuple[str, ...]:
     return tuple(f"shop/{country}.py" for country in COUNTRIES[first:last])
 
 
-TOUR_SCENES = (
-    TourScene(
+TOUR_STEPS = (
+    TourStep(
         title="A question",
         narration="The agent reads code and a log of 160 KB, which is too large for a prompt.",
         prompt="The nightly report is one cent off. Why?",
@@ -187,7 +187,7 @@ TOUR_SCENES = (
             ),
         ),
     ),
-    TourScene(
+    TourStep(
         title="A pause",
         narration="Two hours pass, and the provider's cache expires. The prompt must be written to the "
         "cache again anyway, so removing old results now costs nothing extra.",
@@ -203,7 +203,7 @@ TOUR_SCENES = (
         ),
         hours_before=2,
     ),
-    TourScene(
+    TourStep(
         title="A long task",
         narration="The user pastes a law, and the agent reads more files. The context grows.",
         prompt="Are the other countries right too? Here is the law.",
@@ -214,7 +214,7 @@ TOUR_SCENES = (
         ),
         pasted=LAW_TEXT,
     ),
-    TourScene(
+    TourStep(
         title="A compaction",
         narration="The user types /compact. The session notes become the summary, without a model call, "
         "and the files that the agent read last are added again.",
@@ -224,7 +224,7 @@ TOUR_SCENES = (
         ),
         compacts_before=True,
     ),
-    TourScene(
+    TourStep(
         title="Side work",
         narration="Two forks work in parallel. Each sends the bytes of this conversation and one more "
         "message, so that almost all of its prompt comes from the cache.",
@@ -238,7 +238,7 @@ TOUR_SCENES = (
             say("Both report that every rate matches the law."),
         ),
     ),
-    TourScene(
+    TourStep(
         title="A message",
         narration="A second agent with its own context works in the background and sends a message when it "
         "is done.",
@@ -256,14 +256,14 @@ TOUR_SCENES = (
 
 @dataclass(slots=True)
 class TourBrain:
-    """Answers from the scenes, in order; and forks and agents, by what they were asked."""
+    """Answers from the steps, in order; and forks and agents, by what they were asked."""
 
-    scenes: tuple[TourScene, ...] = TOUR_SCENES
+    steps: tuple[TourStep, ...] = TOUR_STEPS
     _left: list[Reply] = field(init=False)
     _has_learnt: bool = False
 
     def __post_init__(self) -> None:
-        self._left = [reply for scene in self.scenes for reply in scene.replies]
+        self._left = [reply for step in self.steps for reply in step.replies]
 
     async def reply(self, prompt: Prompt) -> Reply:
         asked = prompt.last_text
@@ -292,4 +292,4 @@ class TourBrain:
         return reply_with_calls("", ("memory", LESSON_MEMORY))
 
     def check_done(self) -> None:
-        """The tour ends where its scenes end."""
+        """The tour ends where its steps end."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from sevenfold.cli.tour.script import TourScene
+from sevenfold.cli.tour.script import TourStep
 from sevenfold.core.errors import SimulatorError
 from sevenfold.store.safe_git import init_repository
 
@@ -37,7 +37,7 @@ path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="ut
 """
 """What the people of the tour edit with."""
 
-TEAM_SCENE = TourScene(
+TEAM_STEP = TourStep(
     title="A team",
     narration="A team server on this machine and two users, Ada and Ben. These are the commands that you "
     "would type.",
@@ -62,9 +62,9 @@ class TeamStep:
 
     @property
     def shown(self) -> str:
-        told = " ".join(f"'{word}'" if " " in word else word for word in self.words)
+        command = " ".join(f"'{word}'" if " " in word else word for word in self.words)
         change = f"   ({self.edit[0]} → {self.edit[1]})" if self.edit[0] else ""
-        return f"{self.who} $ sevenfold {told}{change}"
+        return f"{self.who} $ sevenfold {command}{change}"
 
 
 TEAM_STEPS = (

@@ -1,4 +1,4 @@
-"""Prints the tour: the scenes, what the layers do and why, and the bill."""
+"""Prints the tour: the steps, what the layers do and why, and the bill."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.cli.screen import Screen, TableCell, format_share, format_tokens, format_usd
 from sevenfold.cli.tour.pace import ReadingPace
 from sevenfold.cli.tour.run import (
-    SECOND_DAY_SCENES,
+    SECOND_DAY_STEPS,
     TOUR_MODEL,
     BaselineRun,
     DreamDemo,
     TourBill,
     TourGuide,
 )
-from sevenfold.cli.tour.script import TOUR_SCENES, TourScene
-from sevenfold.cli.tour.team import TEAM_SCENE, StepOutput
+from sevenfold.cli.tour.script import TOUR_STEPS, TourStep
+from sevenfold.cli.tour.team import TEAM_STEP, StepOutput
 from sevenfold.core import events
 from sevenfold.core.errors import describe_missing
 from sevenfold.core.events import Event
@@ -59,7 +59,7 @@ NEVER_SHOWN = (
     *(events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted, events.ForkEnded),
     *(events.MemoryChanged, events.DreamStarted, events.DreamProgressed, events.DreamEnded),
 )
-TOUR_PARTS = len(TOUR_SCENES) + len(SECOND_DAY_SCENES) + len(("a dream", "the team"))
+TOUR_PARTS = len(TOUR_STEPS) + len(SECOND_DAY_STEPS) + len(("a dream", "the team"))
 BILL_REASON = (
     "The bill so far, at list prices. The same day runs a second time with layers 1 to 5 off and prompt "
     "caching on, and that is the second figure."
@@ -76,7 +76,7 @@ class TourView(TourGuide):
         self.after_first_bill: Callable[[], object] = int
         """Called once: from then on, work for later parts may use the machine."""
         self._parts = 0
-        self._last: tuple[TourScene, TourBill] | None = None
+        self._last: tuple[TourStep, TourBill] | None = None
         """The last part of the first day that was billed."""
         self._root = ""
         self._view = TurnView(self, StatusLine())
@@ -87,9 +87,8 @@ class TourView(TourGuide):
     def renderer(self) -> TextRenderer:
         is_colourful = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
         columns = min(shutil.get_terminal_size().columns, MAX_TOUR_COLUMNS)
-        return TextRenderer(
-            columns, is_colourful and not os.environ.get("NO_COLOR"), self._screen.has_unicode
-        )
+        has_colour = is_colourful and not os.environ.get("NO_COLOR")
+        return TextRenderer(columns, has_colour, "unicode" if self._screen.has_unicode else "ascii")
 
     def put(self, text: str) -> None:
         self._pace.wait()
@@ -120,32 +119,32 @@ class TourView(TourGuide):
         self._root = os.path.realpath(repository)
         self._view = TurnView(self, StatusLine(), root=self._root)
 
-    async def open_scene(self, scene: TourScene) -> None:
+    async def open_step(self, step: TourStep) -> None:
         self._parts += 1
         self.put("")
         self._begin_part()
-        self._say(f"{self._parts}/{TOUR_PARTS} {scene.title}", "strong")
-        self._say(scene.narration, "faint")
+        self._say(f"{self._parts}/{TOUR_PARTS} {step.title}", "strong")
+        self._say(step.narration, "faint")
 
     def _begin_part(self) -> None:
         self._pace.begin_part(f"part {max(1, self._parts)} of {TOUR_PARTS}", self._parts / TOUR_PARTS)
 
-    async def start_turn(self, scene: TourScene) -> None:
-        lines = len(scene.pasted.splitlines())
-        self._view.begin(f"{scene.prompt}\n({lines} lines are pasted)" if lines else scene.prompt)
+    async def start_turn(self, step: TourStep) -> None:
+        lines = len(step.pasted.splitlines())
+        self._view.begin(f"{step.prompt}\n({lines} lines are pasted)" if lines else step.prompt)
 
-    async def close_scene(self) -> None:
+    async def close_step(self) -> None:
         self._view.end()
 
-    async def show_bill_so_far(self, scene: TourScene, bill: TourBill) -> None:
-        if scene not in TOUR_SCENES:
+    async def show_bill_so_far(self, step: TourStep, bill: TourBill) -> None:
+        if step not in TOUR_STEPS:
             return
-        there = self._baseline.wait_for_bill(scene)
+        there = self._baseline.wait_for_bill(step)
         self._say(f"$ so far: {_usd(bill)} with the layers, {_usd(there)} with them off", "good")
         if self._last is None:
             self._say(BILL_REASON, "accent", indent=2)
             self.after_first_bill()
-        self._last = (scene, bill)
+        self._last = (step, bill)
 
     async def show_dream(self, night: DreamDemo) -> None:
         for line in night.dreamt.diff.splitlines():
@@ -162,7 +161,7 @@ class TourView(TourGuide):
 
     async def open_team(self, missing: Sequence[str]) -> bool:
         """Whether the server's part of the tour can be played; why not, where it cannot."""
-        await self.open_scene(TEAM_SCENE)
+        await self.open_step(TEAM_STEP)
         if missing:
             self._say(describe_missing("this part", missing, "server", "team"), "warning")
         return not missing
@@ -207,9 +206,9 @@ class TourView(TourGuide):
         if is_extraction:
             self._explained.add(events.ForkEnded)
         share = format_share(min(fork.read_tokens, self._cached_tokens), self._cached_tokens)
-        told = f"a fork read {share} of the {self._cached_tokens:,} tokens that the conversation had cached"
-        told += ", to look for memories; one follows every turn" if is_extraction else ""
-        self._say(f"· layer 7: {told}", "faint")
+        text = f"a fork read {share} of the {self._cached_tokens:,} tokens that the conversation had cached"
+        text += ", to look for memories; one follows every turn" if is_extraction else ""
+        self._say(f"· layer 7: {text}", "faint")
 
     def show_bill(self, here: TourBill) -> None:
         """The whole first day; as much of it as was played, where the reader went to the end."""

@@ -63,6 +63,7 @@ def describe_page(
         "origin": report.origin,
         "is_anonymous": report.is_anonymous,
         "repriced": report.repriced,
+        "simulated": report.describe_simulated(),
         "remarks": list(remarks),
         "advice": [_advice(item, places) for item in findings.advice] if findings else [],
         "saving": _saving(findings.saving, report) if findings and findings.saving else None,

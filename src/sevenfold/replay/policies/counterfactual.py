@@ -31,7 +31,7 @@ from sevenfold.replay.policies.recording import RecordedRound, RecordedSegment, 
 class ResultVisibility:
     """One session under one policy. Not for sharing between threads."""
 
-    __slots__ = ("_bare", "_numbers", "_shown", "_stretch", "in_view", "one_pointer_away", "wanted")
+    __slots__ = ("_bare", "_numbers", "_segment", "_shown", "in_view", "one_pointer_away", "wanted")
 
     def __init__(self) -> None:
         self.in_view = 0
@@ -40,7 +40,7 @@ class ResultVisibility:
         """Uses of what only cleared results show, where what stands in their place names file or spill."""
         self.wanted = 0
         """All uses of what any result of the session had shown."""
-        self._stretch: RecordedSegment | None = None
+        self._segment: RecordedSegment | None = None
         self._numbers: dict[ToolUseId, int] = {}
         """Which recorded result each of the view shows."""
         self._shown = Counter[int]()
@@ -48,9 +48,9 @@ class ResultVisibility:
         self._bare: set[int] = set()
         """Cleared results whose marker names nothing."""
 
-    def start(self, stretch: RecordedSegment) -> None:
+    def start(self, segment: RecordedSegment) -> None:
         """A boundary: nothing of what was in view is."""
-        self._stretch = stretch
+        self._segment = segment
         self._numbers.clear()
         self._shown.clear()
         self._bare.clear()
@@ -92,9 +92,9 @@ class ResultVisibility:
 
     def _is_named(self, number: int) -> bool:
         """Whether what stands in its place, or the call before it, names what to look at."""
-        if number not in self._bare or self._stretch is None:
+        if number not in self._bare or self._segment is None:
             return True
-        return self._stretch.results[number].result.kind in FILE_RESULT_KINDS
+        return self._segment.results[number].result.kind in FILE_RESULT_KINDS
 
 
 WARNING_TOKENS = 160_000
@@ -161,12 +161,12 @@ def play_recording(
     """A recorded session under a policy. A callback gets every request. Where the provider clears, `by_price`
     is another rule."""
     playing = _Playing(settings, rates, on_request, by_price)
-    for stretch in recording.segments:
-        playing.start(stretch)
-        for turn in stretch.rounds:
+    for segment in recording.segments:
+        playing.start(segment)
+        for turn in segment.rounds:
             playing.send(turn)
             playing.answer(turn)
-    sums, sight = playing.sums, playing.sight
+    sums, visibility = playing.sums, playing.visibility
     return PolicyOutcome(
         cost=sums.cost,
         reread_cost=sums.reread_cost,
@@ -174,9 +174,9 @@ def play_recording(
         cuts=sums.cuts,
         cleared=sums.cleared,
         peak_tokens=sums.peak,
-        in_view=sight.in_view,
-        one_pointer_away=sight.one_pointer_away,
-        wanted=sight.wanted,
+        in_view=visibility.in_view,
+        one_pointer_away=visibility.one_pointer_away,
+        wanted=visibility.wanted,
     )
 
 
@@ -192,19 +192,19 @@ class _Playing:
     ) -> None:
         self._settings, self._rates, self._on_request = settings, rates, on_request
         self._by_price = by_price
-        self.sums, self.sight = _Sums(), ResultVisibility()
+        self.sums, self.visibility = _Sums(), ResultVisibility()
         self._results, self._ledger = ClearableResults(), ClearingLedger()
         self._round = self._shorter = self._cached = 0
         self._view = 0
         self._last: RecordedRound | None = None
 
-    def start(self, stretch: RecordedSegment) -> None:
+    def start(self, segment: RecordedSegment) -> None:
         """A boundary: the frame is all that stays."""
-        self._stretch = stretch
+        self._segment = segment
         self._results.start_over()
         self._ledger.start_over()
-        self.sight.start(stretch)
-        self._shorter, self._cached = 0, stretch.frame_tokens
+        self.visibility.start(segment)
+        self._shorter, self._cached = 0, segment.frame_tokens
 
     def send(self, turn: RecordedRound) -> None:
         """The request of a round, after what the policy does before it."""
@@ -213,7 +213,7 @@ class _Playing:
         if self._last is None or turn.turn != self._last.turn:
             self._results.begin_turn()
         for number in turn.results:
-            recorded = self._stretch.results[number]
+            recorded = self._segment.results[number]
             self._show(recorded.result, number, recorded.place - self._shorter)
         facts = self._facts(turn)
         if facts.is_cold:
@@ -226,12 +226,12 @@ class _Playing:
         self._ledger.send(self._view, prices, is_cold=facts.is_cold)
         self._cached, self._last = self._view, turn
         sums.peak = max(sums.peak, self._view)
-        joined = tuple(self._stretch.results[number].result.id for number in turn.results)
+        joined = tuple(self._segment.results[number].result.id for number in turn.results)
         self._tell(turn.started, read, chosen.ids if chosen else (), joined)
 
     def answer(self, turn: RecordedRound) -> None:
         """What the answer uses; a line that it can quote from nowhere is read again first."""
-        needed = self.sight.find_needed(turn)
+        needed = self.visibility.find_needed(turn)
         if needed:
             self._read_again(needed, turn)
         self._round += 1
@@ -251,7 +251,7 @@ class _Playing:
         )
 
     def _show(self, result: ClearableResult, number: int, place: int) -> None:
-        self.sight.show(result.id, number)
+        self.visibility.show(result.id, number)
         if self._results.add(result, round_=self._round, place=place, anchor=self._cached):
             self._ledger.record_reread(result.tokens, self._view, self._rates.prices)
 
@@ -261,7 +261,7 @@ class _Playing:
         prices = self._rates.prices
         self._ledger.cut(chosen.saved_tokens, (prices.write - prices.read) * chosen.rewrite_tokens)
         self._results.clear(ids)
-        self.sight.clear(chosen.ids, is_bare=chosen.is_bare)
+        self.visibility.clear(chosen.ids, is_bare=chosen.is_bare)
         self._view -= chosen.saved_tokens
         self._shorter += chosen.saved_tokens
         self._cached = min(first.anchor, self._cached)
@@ -274,7 +274,7 @@ class _Playing:
         cost = prices.read * before_tokens
         joined: list[ToolUseId] = []
         for number in needed:
-            before = self._stretch.results[number].result
+            before = self._segment.results[number].result
             self.sums.rereads += 1
             again = replace(before, id=ToolUseId(f"{before.id} again {self.sums.rereads}"))
             self._show(again, number, self._view)

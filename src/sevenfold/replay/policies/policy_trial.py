@@ -63,20 +63,20 @@ class OptimalCuts:
 def find_optimum(recording: Recording, rates: CacheRates, keep: int = KEPT_RESULTS) -> OptimalCuts:
     """The least that a session could have cost, with cuts at the best times."""
     cost, cuts, before = 0.0, list[int](), 0
-    for stretch in recording.segments:
-        plan = SegmentSearch(stretch, rates, keep).find()
+    for segment in recording.segments:
+        plan = SegmentSearch(segment, rates, keep).find()
         cost += plan.cost
         cuts += [before + number for number in plan.cuts]
-        before += len(stretch.rounds)
+        before += len(segment.rounds)
     return OptimalCuts(cost, tuple(cuts))
 
 
 class SegmentSearch:
     """One segment. `-1` stands for the time before any cut."""
 
-    def __init__(self, stretch: RecordedSegment, rates: CacheRates, keep: int) -> None:
-        self._stretch, self._rates = stretch, rates
-        rounds, results = stretch.rounds, stretch.results
+    def __init__(self, segment: RecordedSegment, rates: CacheRates, keep: int) -> None:
+        self._segment, self._rates = segment, rates
+        rounds, results = segment.rounds, segment.results
         self._count = len(rounds)
         self._saved = [0, *accumulate(each.result.saved_tokens for each in results)]
         """Tokens saved by clearing the first so many results."""
@@ -111,9 +111,9 @@ class SegmentSearch:
         """From a cut on, with what it cost up to and with its request: what each next cut would have cost."""
         prices = self._rates.prices
         run = _Run(self._depth[start] if start >= 0 else 0)
-        cached = self._stretch.frame_tokens
+        cached = self._segment.frame_tokens
         for number in range(max(start, 0), self._count):
-            view = self._stretch.rounds[number].tokens - self._saved[run.depth] + run.extra
+            view = self._segment.rounds[number].tokens - self._saved[run.depth] + run.extra
             if number > start:
                 self._offer(number, start, cost, run)
                 if self._cold[number] and run.first_extra is not None:
@@ -121,7 +121,7 @@ class SegmentSearch:
                 read = 0 if self._cold[number] else cached
                 cost += prices.read * read + prices.write * (view - read)
             cached = view
-            needed = run.need(self._spans[number], self._stretch.results, view)
+            needed = run.need(self._spans[number], self._segment.results, view)
             if needed:
                 cost += prices.read * view + prices.write * needed
                 cached = view + needed
@@ -135,7 +135,7 @@ class SegmentSearch:
         if first is None:
             return
         prices = self._rates.prices
-        view = self._stretch.rounds[number].tokens - self._saved[depth]
+        view = self._segment.rounds[number].tokens - self._saved[depth]
         read = 0 if self._cold[number] else min(first, view)
         self._settle(number, cost + prices.read * read + prices.write * (view - read), start)
 
@@ -143,10 +143,10 @@ class SegmentSearch:
         """Up to where the cache can still be read when these go; None: nothing would go."""
         found: list[int] = []
         number = run.depth
-        while number < depth and not self._stretch.results[number].result.saved_tokens:
+        while number < depth and not self._segment.results[number].result.saved_tokens:
             number += 1
         if number < depth:
-            found.append(self._end(run, self._stretch.results[number].round - 1, start))
+            found.append(self._end(run, self._segment.results[number].round - 1, start))
         if run.first_extra is not None:
             found.append(run.first_extra)
         return min(found, default=None)
@@ -154,25 +154,25 @@ class SegmentSearch:
     def _guard(self, run: _Run, number: int, start: int) -> int:
         """Where a request marks the cache: before the round of the first result that could go."""
         for each in range(run.depth, self._joined[number]):
-            if self._stretch.results[each].result.saved_tokens:
-                return self._end(run, self._stretch.results[each].round - 1, start)
-        return self._stretch.rounds[number].tokens + run.extra
+            if self._segment.results[each].result.saved_tokens:
+                return self._end(run, self._segment.results[each].round - 1, start)
+        return self._segment.rounds[number].tokens + run.extra
 
     def _end(self, run: _Run, number: int, start: int) -> int:
         """Where the view of this round ended, as it stands since the last cut."""
         if number < 0:
-            return self._stretch.frame_tokens
+            return self._segment.frame_tokens
         gone = self._saved[min(run.depth, self._joined[number])]
         extra = run.extras[number - start] if number >= start else 0
-        return self._stretch.rounds[number].tokens - gone + extra
+        return self._segment.rounds[number].tokens - gone + extra
 
     def _settle(self, number: int, cost: float, start: int) -> None:
         if cost < self._best[number]:
             self._best[number], self._from[number] = cost, start
 
     def _is_cold(self, number: int) -> bool:
-        rounds = self._stretch.rounds
-        before = rounds[number - 1].started if number else self._stretch.previous
+        rounds = self._segment.rounds
+        before = rounds[number - 1].started if number else self._segment.previous
         return before is None or rounds[number].started - before > self._rates.ttl
 
 
@@ -375,8 +375,8 @@ def try_policy(order: TrialTask, on_bytes: Callable[[int], None]) -> PolicyTrial
     agent = detect_agent(file.path)
     if agent is None:
         return UnreadableFile(file.path, NO_TRANSCRIPT_REASON if file.size_bytes else EMPTY_FILE_REASON)
-    stretches = read_message_segments(file.path, agent)
-    calls = [step for stretch in stretches for step in stretch.steps if isinstance(step, RecordedCall)]
+    segments = read_message_segments(file.path, agent)
+    calls = [step for segment in segments for step in segment.steps if isinstance(step, RecordedCall)]
     recording = next(
         (each for each in read_recordings(file.path, agent) if each.name == file.path.stem), None
     )
@@ -388,7 +388,7 @@ def try_policy(order: TrialTask, on_bytes: Callable[[int], None]) -> PolicyTrial
     if since and recording.segments[-1].rounds[-1].answered < since:
         return UnreadableFile(file.path, TOO_OLD_REASON)
     rated = choose_session_rates(calls, question)
-    figures = _measure(stretches, recording, question, rated, lambda: on_bytes(file.size_bytes // 3))
+    figures = _measure(segments, recording, question, rated, lambda: on_bytes(file.size_bytes // 3))
     is_billed = any(call.usage and call.usage.prompt for call in calls)
     return PolicyTrial(file.path, rated, is_billed, figures)
 
@@ -410,7 +410,7 @@ def choose_session_rates(calls: Sequence[RecordedCall], question: PolicyQuestion
 
 
 def _measure(
-    stretches: Sequence[MessageSegment],
+    segments: Sequence[MessageSegment],
     recording: Recording,
     question: PolicyQuestion,
     rated: SessionRates,
@@ -424,11 +424,11 @@ def _measure(
         find_optimum(recording, rates),
     )
     on_step()
-    keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rates, is_signed=is_signed)
+    keep = resend_session(segments, recording, CLEARING_POLICIES["keep"], rates, is_signed=is_signed)
     on_step()
     done = keep
     if question.policy != "keep":
-        done = resend_session(stretches, recording, settings, rates, is_signed=is_signed)
+        done = resend_session(segments, recording, settings, rates, is_signed=is_signed)
     on_step()
     return PolicyFigures(
         calls=keep.requests,

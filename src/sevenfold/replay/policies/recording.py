@@ -88,7 +88,7 @@ class Recording:
 class _Piece:
     block: Block
     tokens: int
-    stretch: int
+    segment: int
     use: ToolUse | None
     """The call that a result answers."""
 
@@ -104,7 +104,7 @@ class _Made:
     started: datetime
     answered: datetime
     end: int
-    stretch: int
+    segment: int
     calls: tuple[ToolUse, ...]
     billed: int
     is_whole: bool
@@ -123,7 +123,7 @@ class _RecordedCalls:
 
     pieces: list[_Piece] = field(default_factory=list[_Piece])
     made: list[_Made] = field(default_factory=list[_Made])
-    stretch: int = 0
+    segment: int = 0
     is_whole: bool = True
     turn: int = 0
     _uses: dict[ToolUseId, ToolUse] = field(default_factory=dict[ToolUseId, ToolUse])
@@ -136,7 +136,7 @@ class _RecordedCalls:
             case RecordedCall():
                 self._call(step)
             case ForeignCompaction():
-                self.stretch += 1
+                self.segment += 1
                 self.is_whole = True
             case ForeignRequest() | ForeignSideCall():
                 pass
@@ -158,7 +158,7 @@ class _RecordedCalls:
                 started=started,
                 answered=answered,
                 end=len(self.pieces),
-                stretch=self.stretch,
+                segment=self.segment,
                 calls=uses,
                 billed=billed,
                 is_whole=self.is_whole,
@@ -171,7 +171,7 @@ class _RecordedCalls:
     def _add(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             use = self._uses.get(block.tool_use_id) if isinstance(block, ToolResult) else None
-            self.pieces.append(_Piece(block, round(weigh_by_shape(block)), self.stretch, use))
+            self.pieces.append(_Piece(block, round(weigh_by_shape(block)), self.segment, use))
 
 
 def read_recordings(path: Path, agent: ForeignAgent) -> list[Recording]:
@@ -199,14 +199,14 @@ def _recording(name: str, conversation: _RecordedCalls) -> Recording:
     conversation.pieces = [
         replace(piece, tokens=round(piece.tokens * scale)) for piece in conversation.pieces
     ]
-    stretches = (_stretch(conversation, number, frame, index) for number in range(conversation.stretch + 1))
+    segments = (_segment(conversation, number, frame, index) for number in range(conversation.segment + 1))
     total = sum(piece.tokens for piece in conversation.pieces)
-    return Recording(name, tuple(stretch for stretch in stretches if stretch.rounds), total)
+    return Recording(name, tuple(segment for segment in segments if segment.rounds), total)
 
 
 def _frame_tokens(conversation: _RecordedCalls) -> int:
     """What the first bill holds besides the messages before it."""
-    first = next((made for made in conversation.made if made.billed and made.stretch == 0), None)
+    first = next((made for made in conversation.made if made.billed and made.segment == 0), None)
     if first is None:
         return FRAME_TOKENS
     said = sum(piece.tokens for piece in conversation.pieces[: first.end])
@@ -219,24 +219,24 @@ def _scale(conversation: _RecordedCalls, frame: int) -> float:
     One figure a session: it sets how heavy the messages are beside the frame, not one against another.
     """
     billed = weighed = 0
-    for number in range(conversation.stretch + 1):
+    for number in range(conversation.segment + 1):
         last = next(
-            (made for made in reversed(conversation.made) if made.stretch == number and made.is_billed), None
+            (made for made in reversed(conversation.made) if made.segment == number and made.is_billed), None
         )
         if last is not None and last.billed > frame:
             billed += last.billed - frame
-            said = (piece.tokens for piece in conversation.pieces[: last.end] if piece.stretch == number)
+            said = (piece.tokens for piece in conversation.pieces[: last.end] if piece.segment == number)
             weighed += sum(said)
     return min(max(billed / weighed, LEAST_SCALE), MOST_SCALE) if billed and weighed else 1.0
 
 
-def _stretch(conversation: _RecordedCalls, number: int, frame: int, index: TextIndex) -> RecordedSegment:
+def _segment(conversation: _RecordedCalls, number: int, frame: int, index: TextIndex) -> RecordedSegment:
     begin = next(
-        (at for at, piece in enumerate(conversation.pieces) if piece.stretch == number),
+        (at for at, piece in enumerate(conversation.pieces) if piece.segment == number),
         len(conversation.pieces),
     )
-    made = [each for each in conversation.made if each.stretch == number]
-    earlier = [each.started for each in conversation.made if each.stretch < number]
+    made = [each for each in conversation.made if each.segment == number]
+    earlier = [each.started for each in conversation.made if each.segment < number]
     end = made[-1].end if made else begin
     places = [frame, *accumulate((piece.tokens for piece in conversation.pieces[begin:end]), initial=frame)][
         1:
@@ -276,7 +276,7 @@ def _uses(
     for call in made.calls:
         for quote in find_quotes(call):
             before = [piece for piece in index.find(quote.text) if piece < made.end]
-            here = [piece for piece in before if conversation.pieces[piece].stretch == made.stretch]
+            here = [piece for piece in before if conversation.pieces[piece].segment == made.segment]
             sources = tuple(numbers[piece] for piece in here if piece in numbers)
             if sources or (before and not here):
                 yield ResultUse(quote.kind, sources)
@@ -300,27 +300,27 @@ def read_message_segments(path: Path, agent: ForeignAgent) -> list[MessageSegmen
         if not isinstance(entry, (ForeignSession, UnknownLine)):
             steps += assembler.take(entry)
     steps += assembler.finish()
-    stretches: list[list[ForeignInput | RecordedCall]] = [[]]
+    segments: list[list[ForeignInput | RecordedCall]] = [[]]
     for step in steps:
         if step.conversation != MAIN_CONVERSATION:
             continue
         if isinstance(step, ForeignCompaction):
-            stretches.append([])
+            segments.append([])
         elif isinstance(step, ForeignInput):
-            stretches[-1].append(step)
+            segments[-1].append(step)
         elif isinstance(step, RecordedCall):
-            stretches[-1].append(replace(step, parts=tuple(_signed(part) for part in step.parts)))
+            segments[-1].append(replace(step, parts=tuple(_signed(part) for part in step.parts)))
     return [
         MessageSegment(tuple(found))
-        for found in stretches
+        for found in segments
         if any(isinstance(step, RecordedCall) for step in found)
     ]
 
 
-def compute_token_scale(stretches: Sequence[MessageSegment], recording: Recording) -> float:
+def compute_token_scale(segments: Sequence[MessageSegment], recording: Recording) -> float:
     """What the session's bills made of the estimates, so that both accounts weigh its messages alike."""
     scaled = weighed = 0
-    for said, played in zip(stretches, recording.segments, strict=False):
+    for said, played in zip(segments, recording.segments, strict=False):
         scaled += played.rounds[-1].tokens - played.frame_tokens
         last = max(at for at, step in enumerate(said.steps) if isinstance(step, RecordedCall))
         weighed += sum(round(weigh_by_shape(block)) for step in said.steps[:last] for block in step.blocks)

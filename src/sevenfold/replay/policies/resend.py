@@ -92,7 +92,7 @@ class _Sums:
 
 
 def resend_session(
-    stretches: Sequence[MessageSegment],
+    segments: Sequence[MessageSegment],
     recording: Recording,
     policy: MicrocompactSettings,
     rates: CacheRates,
@@ -106,11 +106,11 @@ def resend_session(
         policy=policy,
         rates=rates,
         recording=recording,
-        scale=compute_token_scale(stretches, recording),
+        scale=compute_token_scale(segments, recording),
         sums=sums,
         is_signed=is_signed,
     )
-    asyncio.run(driver.run(stretches))
+    asyncio.run(driver.run(segments))
     kinds = [type(event) for event in sums.events]
     return ResendOutcome(
         cost=sums.cost,
@@ -129,7 +129,7 @@ def resend_session(
 class _Turn:
     """A recorded call as the figures know it."""
 
-    stretch: RecordedSegment
+    segment: RecordedSegment
     round: RecordedRound
 
 
@@ -143,7 +143,7 @@ class _Driver:
     is_signed: bool = False
     _clock: ManualClock = field(default_factory=ManualClock)
     _cache: PromptCache = field(default_factory=PromptCache)
-    _sight: ResultVisibility = field(default_factory=ResultVisibility)
+    _visibility: ResultVisibility = field(default_factory=ResultVisibility)
     _uses: dict[ToolUseId, ToolUse] = field(default_factory=dict[ToolUseId, ToolUse])
     _results: dict[ToolUseId, ToolResult] = field(default_factory=dict[ToolUseId, ToolResult])
     _wires: dict[int, JsonObject] = field(default_factory=dict[int, JsonObject])
@@ -153,29 +153,29 @@ class _Driver:
     _gone: frozenset[ToolUseId] = frozenset()
     """What the provider clears."""
 
-    async def run(self, stretches: Sequence[MessageSegment]) -> None:
-        turns = self._turns(stretches)
-        for stretch in stretches:
+    async def run(self, segments: Sequence[MessageSegment]) -> None:
+        turns = self._turns(segments)
+        for segment in segments:
             self._prompt = None
             self._gone = frozenset()
             async with await self._open() as session:
-                for step in stretch.steps:
+                for step in segment.steps:
                     self._keep(step.blocks)
                     if isinstance(step, ForeignInput):
                         session.history.append(Message(step.role, step.blocks))
                     else:
                         await self._call(session, step, next(turns))
 
-    def _turns(self, stretches: Sequence[MessageSegment]) -> Iterator[_Turn | None]:
+    def _turns(self, segments: Sequence[MessageSegment]) -> Iterator[_Turn | None]:
         """What each call used. The figures leave out calls before the first that has a time."""
         found = [_Turn(each, turn) for each in self.recording.segments for turn in each.rounds]
-        calls = sum(isinstance(step, RecordedCall) for stretch in stretches for step in stretch.steps)
+        calls = sum(isinstance(step, RecordedCall) for segment in segments for step in segment.steps)
         yield from [None] * (calls - len(found))
         before = None
         for turn in found:
-            if turn.stretch is not before:
-                before = turn.stretch
-                self._sight.start(before)
+            if turn.segment is not before:
+                before = turn.segment
+                self._visibility.start(before)
             yield turn
 
     def _keep(self, blocks: Sequence[Block]) -> None:
@@ -209,10 +209,10 @@ class _Driver:
         bill = await self._send(session)
         needed: list[ToolUseId] = []
         if turn is not None:
-            results = turn.stretch.results
+            results = turn.segment.results
             for number in turn.round.results:
-                self._sight.show(results[number].result.id, number)
-            needed = [results[number].result.id for number in self._sight.find_needed(turn.round)]
+                self._visibility.show(results[number].result.id, number)
+            needed = [results[number].result.id for number in self._visibility.find_needed(turn.round)]
         self._reach(call.at)
         self._cache.begin_response(bill, self._clock.now())
         if needed:
@@ -222,7 +222,7 @@ class _Driver:
     async def _send(self, session: Session) -> PromptBill:
         view = await session.prepare()
         self.sums.cuts += len(view.cuts)
-        self._sight.clear(_cleared(view))
+        self._visibility.clear(_cleared(view))
         self._clear_there(view.request)
         bill = self._bill(view.request)
         self.sums.requests += 1
@@ -239,7 +239,7 @@ class _Driver:
             again = ToolUseId(f"{name}_again_{self.sums.rereads}")
             uses.append(replace(self._uses[name], id=again))
             results.append(replace(self._results[name], tool_use_id=again))
-            self._sight.show_again(again, name)
+            self._visibility.show_again(again, name)
         await session.record(self._reply(uses, bill))
         session.history.append(Message("user", tuple(results)))
         bill = await self._send(session)
@@ -252,7 +252,7 @@ class _Driver:
         gone = find_cleared_uses(request)
         if gone == self._gone:
             return
-        self._sight.clear(gone - self._gone, is_bare=True)
+        self._visibility.clear(gone - self._gone, is_bare=True)
         self._gone = gone
         for message in request.messages:
             texts = {

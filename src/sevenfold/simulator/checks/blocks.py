@@ -342,13 +342,13 @@ class _ThinkingCheck:
         return make_invalid_request(f"{block.path}: Invalid `signature` in `{block.kind}` block")
 
     def _unbound(self, block: PromptBlock) -> Exception:
-        told = (
+        message = (
             f"{block.path}: Invalid `signature` in `{block.kind}` block. The block is bound to a different "
             f"conversation. {_OPT_OUT}"
         )
         if not self._call.has(THINKING_BINDING_BETA):
-            told += f" This needs the `anthropic-beta: {THINKING_BINDING_BETA}` header."
-        return make_invalid_request(told)
+            message += f" This needs the `anthropic-beta: {THINKING_BINDING_BETA}` header."
+        return make_invalid_request(message)
 
 
 def is_binding_enforced(model: Model, choices: Choices) -> bool:

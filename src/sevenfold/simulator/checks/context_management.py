@@ -165,11 +165,11 @@ def _read_compacting(call: MessagesRequest, path: str, edit: JsonObject) -> Comp
     trigger = _read_amount(path, edit, "trigger", ("input_tokens",))
     if trigger is not None:
         as_count(f"{path}.trigger.value", trigger.value, MIN_COMPACT_TOKENS)
-    pauses, told = edit.get("pause_after_compaction"), edit.get("instructions")
+    pauses, instructions = edit.get("pause_after_compaction"), edit.get("instructions")
     return CompactEdit(
         trigger.value if trigger else usual.trigger_tokens,
         pauses=pauses is not None and as_switch(f"{path}.pause_after_compaction", pauses),
-        instructions=None if told is None else as_text(f"{path}.instructions", told),
+        instructions=None if instructions is None else as_text(f"{path}.instructions", instructions),
     )
 
 
@@ -232,8 +232,8 @@ def find_tool_changes(blocks: Sequence[PromptBlock]) -> tuple[JsonObject, ...]:
     """
     latest: dict[str, JsonObject] = {}
     for block in blocks:
-        told = block.wire.get("tool_changes") if block.kind == "compaction" else (block.wire,)
-        for change in told if isinstance(told, tuple) else ():
+        changes = block.wire.get("tool_changes") if block.kind == "compaction" else (block.wire,)
+        for change in changes if isinstance(changes, tuple) else ():
             if isinstance(change, JsonObject) and change.get("type") in TOOL_CHANGE_TYPES:
                 tool = change.get("tool")
                 name = _tool_name(tool) if isinstance(tool, JsonObject) else ""

@@ -123,12 +123,12 @@ def _part(path: str, part: JsonObject) -> Block:
         case "refusal":
             return Text(require_text(f"{path}.refusal", part.get("refusal")))
         case "image_url" | "input_image":
-            held = part.get("image_url")
-            url = held.get("url") if isinstance(held, JsonObject) else held
+            value = part.get("image_url")
+            url = value.get("url") if isinstance(value, JsonObject) else value
             return Image(_source(require_text(f"{path}.image_url", url)))
         case "file" | "input_file":
-            held = part.get("file", part)
-            data = held.get("file_data") if isinstance(held, JsonObject) else None
+            value = part.get("file", part)
+            data = value.get("file_data") if isinstance(value, JsonObject) else None
             return Document(_source(require_text(f"{path}.file_data", data)))
         case _:
             raise make_invalid_request(

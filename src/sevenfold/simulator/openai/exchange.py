@@ -271,8 +271,8 @@ def parse_api_key(headers: Mapping[str, str]) -> str:
     """Whose request it is: the cache and the limits are by key."""
     scheme, _, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
-        told = "You didn't provide an API key: send an Authorization: Bearer header, with any value."
-        raise RequestRefused(ErrorResponse(status=401, message=told))
+        message = "You didn't provide an API key: send an Authorization: Bearer header, with any value."
+        raise RequestRefused(ErrorResponse(status=401, message=message))
     return f"proj_{digest(key.strip().encode())[:24]}"
 
 

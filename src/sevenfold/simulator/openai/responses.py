@@ -38,7 +38,7 @@ def parse_responses_request(body: JsonObject) -> OpenAIRequest:
     for name in ("previous_response_id", "conversation"):
         if body.get(name) is not None:
             raise make_invalid_request(f"{name}: nothing is stored here; send the whole input instead")
-    given, told = body.get("input"), body.get("instructions")
+    given, instructions = body.get("input"), body.get("instructions")
     reader = _Reader()
     if isinstance(given, str):
         reader.messages.append(Message("user", given))
@@ -50,7 +50,7 @@ def parse_responses_request(body: JsonObject) -> OpenAIRequest:
     effort = reasoning.get("effort") if isinstance(reasoning, JsonObject) else None
     return OpenAIRequest(
         model=require_text("model", body.get("model")),
-        system=require_text("instructions", told) if told is not None else "",
+        system=require_text("instructions", instructions) if instructions is not None else "",
         tools=tuple(require_object(f"tools[{at}]", tool) for at, tool in enumerate(tools)),
         messages=reader.finish(),
         max_tokens=read_count("max_output_tokens", body.get("max_output_tokens")),

@@ -172,9 +172,9 @@ def compute_request_usage(
     changed = {USAGE_OVERRIDES[name]: value for name, value in overrides.items() if name in USAGE_OVERRIDES}
     if not changed:
         return total
-    told = replace(total, **changed)
+    usage = replace(total, **changed)
     # Thinking is a part of the output: clients refuse a bill where it is more.
-    return replace(told, thinking=min(told.thinking, told.output))
+    return replace(usage, thinking=min(usage.thinking, usage.output))
 
 
 def render_usage(usage: Usage) -> JsonObject:

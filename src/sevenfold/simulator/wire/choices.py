@@ -85,12 +85,12 @@ class RateMeter:
             "input-tokens": (limits.input_tokens, window.input_tokens),
             "output-tokens": (limits.output_tokens, window.output_tokens),
         }
-        told: dict[str, str] = {}
+        headers: dict[str, str] = {}
         for name, (limit, used) in rows.items():
-            told[f"anthropic-ratelimit-{name}-limit"] = str(limit)
-            told[f"anthropic-ratelimit-{name}-remaining"] = str(max(0, limit - used))
-            told[f"anthropic-ratelimit-{name}-reset"] = reset
-        return told
+            headers[f"anthropic-ratelimit-{name}-limit"] = str(limit)
+            headers[f"anthropic-ratelimit-{name}-remaining"] = str(max(0, limit - used))
+            headers[f"anthropic-ratelimit-{name}-reset"] = reset
+        return headers
 
     def _window(self, workspace: str, now: datetime) -> _Window:
         window = self._windows.get(workspace)

@@ -54,15 +54,15 @@ class ErrorResponse:
         return JsonObject({"type": "error", "error": JsonObject(error), "request_id": request_id})
 
     def headers(self) -> dict[str, str]:
-        told: dict[str, str] = {}
+        headers: dict[str, str] = {}
         if self.retry_after is not None:
             # Whole seconds are all that the header can say; SDKs look at the finer one first.
-            told["retry-after"] = str(self.retry_after // timedelta(seconds=1))
+            headers["retry-after"] = str(self.retry_after // timedelta(seconds=1))
             if self.retry_after % timedelta(seconds=1):
-                told["retry-after-ms"] = str(self.retry_after // timedelta(milliseconds=1))
+                headers["retry-after-ms"] = str(self.retry_after // timedelta(milliseconds=1))
         if self.should_retry is not None:
-            told["x-should-retry"] = "true" if self.should_retry else "false"
-        return told
+            headers["x-should-retry"] = "true" if self.should_retry else "false"
+        return headers
 
 
 class RequestRefused(Exception):

@@ -60,8 +60,8 @@ class ThinkingSeal:
     def write(self) -> str:
         head = _MAGIC + b"".join(map(bytes.fromhex, (self.model, self.prefix, self.predecessor)))
         padding = bytes(SIGNATURE_BYTES - len(head) - _HASH_BYTES)
-        told = head + padding + self.thinking.encode("utf-8", "surrogatepass")
-        return base64.b64encode(_mac(told) + told).decode()
+        payload = head + padding + self.thinking.encode("utf-8", "surrogatepass")
+        return base64.b64encode(_mac(payload) + payload).decode()
 
 
 @lru_cache(maxsize=MAX_KEPT_SEALS)
@@ -71,11 +71,11 @@ def parse_thinking_seal(signature: str) -> ThinkingSeal | None:
         data = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):
         return None
-    mac, told = data[:_HASH_BYTES], data[_HASH_BYTES:]
-    if not hmac.compare_digest(mac, _mac(told)) or not told.startswith(_MAGIC):
+    mac, payload = data[:_HASH_BYTES], data[_HASH_BYTES:]
+    if not hmac.compare_digest(mac, _mac(payload)) or not payload.startswith(_MAGIC):
         return None
-    fields = [told[start : start + _HASH_BYTES].hex() for start in range(len(_MAGIC), 100, _HASH_BYTES)]
-    thinking = told[SIGNATURE_BYTES - _HASH_BYTES :].decode("utf-8", "surrogatepass")
+    fields = [payload[start : start + _HASH_BYTES].hex() for start in range(len(_MAGIC), 100, _HASH_BYTES)]
+    thinking = payload[SIGNATURE_BYTES - _HASH_BYTES :].decode("utf-8", "surrogatepass")
     return ThinkingSeal(Digest(fields[0]), Digest(fields[1]), Digest(fields[2]), thinking)
 
 
@@ -100,7 +100,7 @@ class CompactionSeal:
     """Whether the model signs its thinking over the prefix, so that kept thinking can be vouched for."""
 
     def write(self) -> str:
-        told = canonical_bytes(
+        payload = canonical_bytes(
             {
                 "content": self.content,
                 "tool_changes": self.tool_changes,
@@ -110,17 +110,17 @@ class CompactionSeal:
                 "carries": self.carries,
             }
         )
-        return base64.b64encode(_mac(told) + told).decode()
+        return base64.b64encode(_mac(payload) + payload).decode()
 
 
 def parse_compaction_seal(signature: str) -> CompactionSeal | None:
     """What the signature of a compaction block says; None when it does not verify."""
     try:
         data = base64.b64decode(signature, validate=True)
-        mac, told = data[:_HASH_BYTES], data[_HASH_BYTES:]
-        if not hmac.compare_digest(mac, _mac(told)):
+        mac, payload = data[:_HASH_BYTES], data[_HASH_BYTES:]
+        if not hmac.compare_digest(mac, _mac(payload)):
             return None
-        fields = read_json(told)
+        fields = read_json(payload)
     except (binascii.Error, ValueError, WireError):
         return None
     if not isinstance(fields, JsonObject):
@@ -145,8 +145,8 @@ def hash_signature(signature: str) -> Digest:
     return digest(signature.encode())
 
 
-def _mac(told: bytes) -> bytes:
-    return hmac.new(_KEY, told, hashlib.sha256).digest()
+def _mac(payload: bytes) -> bytes:
+    return hmac.new(_KEY, payload, hashlib.sha256).digest()
 
 
 def _word(value: Json) -> str:

@@ -302,6 +302,7 @@ function notices(report) {
   const found = [];
   if (report.origin === "sample")
     found.push("No session of yours was found, so this is the sample that comes with Sevenfold.");
+  if (report.simulated) found.push(report.simulated);
   if (report.repriced) found.push(`Every call is counted at the prices that ${report.repriced} has today.`);
   return found.map((text) => el("p", { class: "notice" }, text));
 }

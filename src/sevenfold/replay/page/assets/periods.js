@@ -21,6 +21,11 @@ function periodKey(kind, session, [day, model]) {
   return kind === "week" ? weekOf(day) : day;
 }
 
+/* A sub-agent has its session's id. */
+function countOwn(row) {
+  return new Set([...row.sessions].map((session) => session.id)).size;
+}
+
 function groupDays(sessions, kind) {
   const groups = new Map();
   for (const session of sessions) {
@@ -81,8 +86,8 @@ class PeriodView {
           label: "Sessions",
           isNumber: true,
           isWide: true,
-          value: (row) => row.sessions.size,
-          cell: (row) => grouped(row.sessions.size),
+          value: countOwn,
+          cell: (row) => grouped(countOwn(row)),
         },
         {
           label: "Calls",

@@ -67,6 +67,20 @@ function readSessions(report) {
   return report.sessions;
 }
 
+/* A sub-agent is part of a session: it is listed, and counted apart. */
+function countListed(listed, all) {
+  const pick = (isSub) => (session) => Boolean(session.sub_agent) === isSub;
+  return [
+    ["session", false],
+    ["sub-agent", true],
+  ]
+    .filter(([, isSub]) => all.some(pick(isSub)))
+    .map(
+      ([thing, isSub]) => `${grouped(listed.filter(pick(isSub)).length)} of ${count(all.filter(pick(isSub)).length, thing)}`,
+    )
+    .join(", ");
+}
+
 class SessionView {
   constructor(sessions) {
     this.sessions = sessions;
@@ -149,7 +163,7 @@ class SessionView {
     this.options.replaceChildren(...shown.map((session) => this.option(session)));
     const left = this.listed.length - shown.length;
     this.found.textContent =
-      `${grouped(this.listed.length)} of ${count(this.sessions.length, "session")}` +
+      countListed(this.listed, this.sessions) +
       (left > 0 ? `; the first ${MOST_OPTIONS} are listed, search for others` : "");
     this.markPicked();
   }
