@@ -62,14 +62,14 @@ def measure(path: Path) -> list[Row]:
     found = read_recordings(path, agent) if agent else []
     if agent is None or not found:
         return []
-    recording, stretches = found[0], read_message_segments(path, agent)
+    recording, segments = found[0], read_message_segments(path, agent)
     rows: list[Row] = []
     for rate in RATES:
         best = find_optimum(recording, rate.rates).cost
-        keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rate.rates)
+        keep = resend_session(segments, recording, CLEARING_POLICIES["keep"], rate.rates)
         kept = play_recording(recording, CLEARING_POLICIES["keep"], rate.rates)
         for policy in NAMES:
-            done = resend_session(stretches, recording, CLEARING_POLICIES[policy], rate.rates)
+            done = resend_session(segments, recording, CLEARING_POLICIES[policy], rate.rates)
             played = play_recording(recording, CLEARING_POLICIES[policy], rate.rates)
             rows.append(
                 Row(

@@ -2,6 +2,7 @@
 
     python bench/saving.py --data FOLDER                    # exit code 1 if the shipped range covers too few
     python bench/saving.py --data FOLDER --every 3
+    python bench/saving.py --data FOLDER --total            # what all sessions in it would have saved
 
 Each session over 50,000 tokens is played by `replay/policies/saving.py`, and sent again through
 `Session.prepare` under the same policy. The error is the difference of the two costs, as parts of what
@@ -26,13 +27,16 @@ from economics import session_files
 
 from sevenfold.core.prices import CATALOG
 from sevenfold.layers.microcompact.facts import compute_cache_prices
+from sevenfold.replay.account import ReplayTerms
+from sevenfold.replay.parallel import read_accounts
 from sevenfold.replay.policies import CLEARING_POLICIES, DEFAULT_POLICY
 from sevenfold.replay.policies.counterfactual import CacheRates
 from sevenfold.replay.policies.recording import read_message_segments, read_recordings
 from sevenfold.replay.policies.resend import resend_session
 from sevenfold.replay.policies.saving import SavingTask, play_saving
-from sevenfold.replay.savings import ERROR_MEAN, ERROR_SPREAD, RANGE_DEVIATIONS
-from sevenfold.store.foreign.transcripts import detect_agent
+from sevenfold.replay.report import build_replay_report
+from sevenfold.replay.savings import ERROR_MEAN, ERROR_SPREAD, RANGE_DEVIATIONS, read_saving
+from sevenfold.store.foreign.transcripts import detect_agent, find_transcripts
 
 BLOCKS = 5
 LEAST_COVERED = 0.85
@@ -66,11 +70,11 @@ def measure(path: Path) -> list[Row]:
         if played is None or tariff is None:
             continue
         recording = next(item for item in read_recordings(path, agent) if item.name == path.stem)
-        stretches = read_message_segments(path, agent)
+        segments = read_message_segments(path, agent)
         rates = CacheRates(TTL, compute_cache_prices(tariff.prices, TTL))
         keep, done = (
             resend_session(
-                stretches,
+                segments,
                 recording,
                 CLEARING_POLICIES[policy],
                 rates,
@@ -86,12 +90,29 @@ def covered(errors: Sequence[float], mean: float, spread: float) -> float:
     return fmean(abs(error - mean) <= RANGE_DEVIATIONS * spread for error in errors)
 
 
+def show_total(data: Path) -> None:
+    """The line that `sevenfold replay` shows of the 40 most expensive sessions, of all of them."""
+    read = read_accounts(find_transcripts([data]).files, ReplayTerms())
+    report = build_replay_report(read.files)
+    saving = read_saving(report, ReplayTerms(), plays_all=True)
+    if saving is None:
+        raise SystemExit(f"error: no session with a price in {data}")
+    print(
+        f"{saving.sessions} sessions that cost ${report.totals.cost.total:,.2f}: would have saved "
+        f"{saving.low:.0%} to {saving.high:.0%} of the ${saving.usd:,.2f} that their prompts cost"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="a folder with sessions/**/*.jsonl")
     parser.add_argument("--every", type=int, default=1, help="only every so many sessions")
     parser.add_argument("--json", action="store_true", help="every session, for machines")
+    parser.add_argument("--total", action="store_true", help="what all of them would have saved")
     given = parser.parse_args()
+    if given.total:
+        show_total(given.data)
+        return 0
     paths = session_files(given.data)[:: given.every]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         rows = [row for found in pool.map(measure, paths) for row in found]

@@ -163,7 +163,7 @@ class Soak:
                     before = rss_mb()
             self.found.rss_growth_mb = rss_mb() - before
             self.found.seconds = time.monotonic() - started
-            self._book(agent)
+            self._add_usage(agent)
             await agent.close()
         return self.found
 
@@ -209,7 +209,7 @@ class Soak:
         else:
             self.found.lowest_share = min(self.found.lowest_share, *shares)
 
-    def _book(self, agent: Agent) -> None:
+    def _add_usage(self, agent: Agent) -> None:
         for spent in agent.session.spent:
             usd = float(spent.cost.total) if spent.cost else 0.0
             self.found.cost_usd[spent.who] = round(usd, 4)

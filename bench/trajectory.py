@@ -9,8 +9,8 @@ the model still sees, of all results and of the last ten, as a mean over the req
 with `build(seed)`, `SYSTEM` and `TOOLS`; without one the session is made here, of the sources of the standard
 library. `PYTHON` has the peer installed (`bench/trajectory_peer.py`); without one only our own are compared.
 `--extraction` runs the default extraction after each turn instead, and prints its share of what the session
-costs: once with forks that find nothing, and once with forks that write a memory after every turn. The exit
-code is 1 if a bar is missed.
+costs: with forks that find nothing, with forks that write a memory in the user's words after every turn, and
+with forks whose every first draft has to be corrected. The exit code is 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Player:
     calls: int = 0
     forks: list[int] = field(default_factory=list[int])
     """Which of the calls were those of extraction."""
-    writes: bool = False
-    """Whether each fork writes a memory."""
+    writes: Mapping[int, str] = field(default_factory=dict[int, str])
+    """The memory that the fork after a turn writes, by the turn's number."""
     pause: timedelta = timedelta()
     """Until the next turn."""
 
@@ -120,10 +120,11 @@ class Player:
 
     def _remember(self, prompt: Prompt) -> Reply:
         self.forks.append(self.calls - 1)
-        if not self.writes or self._is_memory(prompt):
+        turn = self.trajectory.steps[self.at - 1].turn
+        text = self.writes.get(turn)
+        if text is None or self._is_memory(prompt):
             return say("Nothing more to keep.")
-        text = f"In turn {self.at} the user wanted public signatures to stay as they are."
-        given = {"action": "write", "name": f"turn-{self.at}", "type": "feedback", "description": text}
+        given = {"action": "write", "name": f"turn-{turn}", "type": "feedback", "description": text}
         return Reply((call_tool("memory", {**given, "content": text}, f"memory_{self.at}"),))
 
     def _is_next(self, prompt: Prompt) -> bool:

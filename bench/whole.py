@@ -262,15 +262,15 @@ class WholeSession:
                 await agent.compact()
             if task in (self.tasks // 3, self.tasks * 2 // 3):
                 self.found.restarts += 1
-                self._book(agent)
+                self._add_usage(agent)
                 await agent.close()
                 agent = await self.open(agent.session.id)
         if agent.dream is not None and not self.settings.get("extraction"):
             await agent.dream(lambda _: None)
-        self._book(agent)
+        self._add_usage(agent)
         await agent.close()
 
-    def _book(self, agent: Agent) -> None:
+    def _add_usage(self, agent: Agent) -> None:
         for spent in agent.session.spent:
             if spent.cost is not None:
                 usd = self.found.usd.get(spent.who, 0.0) + float(spent.cost.total)
