@@ -76,6 +76,23 @@ def test_going_back_with_the_files_and_undoing_it(place: Place, columns: int) ->
         leave(stage)
 
 
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_tab_takes_a_file_or_a_command_out_of_the_menu_and_enter_sends_it(place: Place, columns: int) -> None:
+    with place.chat(columns=columns) as stage:
+        stage.type("look at @ca")
+        stage.wait_until(lambda: "  cat.txt" in stage.shown, "the menu is open")
+        stage.type("\t")
+        stage.wait_until(lambda: read_input(stage) == "› look at @cat.txt", "the file is in the input")
+        stage.type("\r")
+        stage.wait_for("You said: look at @cat.txt")
+        stage.wait_until(lambda: is_idle(stage), "the turn is over")
+        stage.type("/cos")
+        stage.wait_until(lambda: "  /cost" in stage.shown, "the menu is open")
+        stage.type("\t\r")
+        stage.wait_for("in all $")
+        leave(stage)
+
+
 def test_what_waits_is_taken_back_and_an_unanswered_prompt_returns(place: Place) -> None:
     with place.chat(columns=60) as stage:
         place.sim.fail(SlowFault(first=timedelta(seconds=30)))

@@ -84,6 +84,13 @@ def take_completion(buffer: Buffer) -> bool:
     return True
 
 
+def take_first_completion(buffer: Buffer) -> None:
+    """Close the menu with the entry that is chosen in it, or else with the first."""
+    if buffer.complete_state and not buffer.complete_state.current_completion:
+        buffer.go_to_completion(0)
+    take_completion(buffer)
+
+
 def rank_names(typed: str, names: Sequence[str]) -> list[str]:
     """The names that hold what was typed, in this order of letters: those that begin with it come first."""
     wanted = typed.lower()

@@ -97,8 +97,10 @@ def add_work_keys(
 
 
 def add_menu_keys(keys: KeyBindings, delegate: KeyDelegate, typing: Filter, is_empty: Filter) -> None:
-    """The keys of a menu, which they belong to while the input is empty."""
-    from prompt_toolkit.filters import Condition
+    """The keys of a menu, which they belong to while the input is empty, and Tab in one of names."""
+    from prompt_toolkit.filters import Condition, has_completions
+
+    from sevenfold.agent.tui.completion import take_first_completion
 
     in_menu = typing & is_empty & Condition(lambda: delegate.menu is not None)
 
@@ -123,4 +125,8 @@ def add_menu_keys(keys: KeyBindings, delegate: KeyDelegate, typing: Filter, is_e
         if text:
             event.current_buffer.insert_text(text)
 
-    _ = (ignore, type_sign)
+    @keys.add("tab", filter=typing & has_completions)
+    def take(event: KeyPressEvent) -> None:
+        take_first_completion(event.current_buffer)
+
+    _ = (ignore, type_sign, take)
