@@ -89,7 +89,7 @@ def test_tab_takes_a_file_or_a_command_out_of_the_menu_and_enter_sends_it(place:
         stage.type("/cos")
         stage.wait_until(lambda: "  /cost" in stage.shown, "the menu is open")
         stage.type("\t\r")
-        stage.wait_for("in all $")
+        stage.wait_for("without caching")
         leave(stage)
 
 
