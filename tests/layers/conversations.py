@@ -11,8 +11,7 @@ from sevenfold.core.messages import Message, RecordId
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage, choose_capabilities
 from sevenfold.layers.conversation import Conversation
-from sevenfold.layers.conversation_state import ConversationListener, HistoryMessage
-from sevenfold.layers.journal import NoJournal
+from sevenfold.layers.conversation_state import ConversationListener, HistoryMessage, NoJournal
 from sevenfold.store.transcript.records import RecordBody
 from tests.session.talk import Listener, call, result
 

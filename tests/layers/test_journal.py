@@ -15,7 +15,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Event, TranscriptFailed
 from sevenfold.core.messages import Message, RecordId
-from sevenfold.layers.journal import DiskJournal, NoJournal
+from sevenfold.layers.conversation_state import DiskJournal, NoJournal
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord, Record

@@ -20,7 +20,7 @@ from sevenfold.replay.savings import (
     sum_savings,
 )
 from sevenfold.replay.stored_reports import StoredReports
-from sevenfold.store.session_index.derived import DerivedValues
+from sevenfold.store.session_index.database import DerivedValues
 from tests.replay.test_sample import SAMPLE
 
 

@@ -20,7 +20,7 @@ from sevenfold.replay.parallel import ReadOutcome, read_accounts
 from sevenfold.replay.report import ReplayReport, SessionReport
 from sevenfold.replay.stored_reports import StoredReports, read_plain, write_plain
 from sevenfold.store.foreign.transcripts import find_transcripts
-from sevenfold.store.session_index.derived import DERIVED_FILE, DerivedValues
+from sevenfold.store.session_index.database import DERIVED_FILE, DerivedValues
 from tests.replay.logs import Row, answered, asked, usage, write_log
 from tests.replay.reports import hostile_report, rich_report
 

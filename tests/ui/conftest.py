@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sevenfold.ui.app import PageServer
 from sevenfold.ui.pages import UiPages, open_pages
-from sevenfold.ui.server import PageServer
 from tests.replay.browsing import CHROMIUM, DESKTOP, FLAGS, PATIENCE_MS, Scheme
 from tests.ui.example import Machine, make_machine
 

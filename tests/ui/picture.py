@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sevenfold.ui.app import PageServer
 from sevenfold.ui.pages import open_pages
-from sevenfold.ui.server import PageServer
 from tests.replay.browsing import CHROMIUM, FLAGS
 from tests.ui.conftest import Shown
 from tests.ui.example import make_machine

@@ -11,8 +11,15 @@ import pytest
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.ui.access import MAX_TICKETS, RUN_HEADER, GuardedApp, PageAccess
-from sevenfold.ui.app import MAX_BODY_BYTES, make_page_app, read_page_files, render_shell
-from sevenfold.ui.calls import PageCall, route_get, route_post
+from sevenfold.ui.app import (
+    MAX_BODY_BYTES,
+    PageCall,
+    make_page_app,
+    read_page_files,
+    render_shell,
+    route_get,
+    route_post,
+)
 from tests.ui.asking import PORT, ask, follow_link, own_headers
 
 HOST = f"127.0.0.1:{PORT}"

@@ -19,7 +19,7 @@ from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.team.client.local_state import Membership, TokenStore, write_membership
 from sevenfold.team.client.ports import choose_copy_key
 from sevenfold.team.protocol import RepoId, TeamKey, compute_checksum
-from sevenfold.ui.calls import PageCall
+from sevenfold.ui.app import PageCall
 from sevenfold.ui.pages import UiPages, open_pages
 from sevenfold.ui.sessions import thin_peaks
 from tests.session.talk import FRAME

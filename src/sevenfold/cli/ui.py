@@ -26,8 +26,8 @@ _OPENER = "open.html"
 def run_ui(options: Namespace, screen: Screen) -> int:
     """Serve the page until Ctrl-C."""
     # Not at the top: `--help` needs none of it.
+    from sevenfold.ui.app import PageServer
     from sevenfold.ui.pages import open_pages
-    from sevenfold.ui.server import PageServer
 
     with open_workspace(cast("Path", options.project)) as workspace, open_pages(workspace) as pages:
         server = PageServer(pages.make_app, cast("int | None", options.port))

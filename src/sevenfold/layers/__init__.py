@@ -12,8 +12,8 @@ the step of a request is in `layer`.
 - `context`: what enters a view besides the conversation.
 - `living_docs`: documents that a fork keeps up to date.
 - `conversation`: `Conversation`, the history, view and token count that every step works on.
-- `conversation_state`: what a resumed session has to know beside the messages.
-- `journal`: the records of a conversation, on their way to its transcript.
+- `conversation_state`: the parts of a conversation, its records on their way to the transcript, and what a
+  resumed session has to know beside the messages.
 - `templates`: prompt texts, from the user's folder or from the `prompts/` of a layer.
 
 A policy does no I/O, awaits nothing and reads no clock. Layers import only the layers below them; the list is

@@ -55,11 +55,11 @@ from sevenfold.layers.conversation_state import (
     ConversationListener,
     EntryPlaces,
     HistoryMessage,
+    Journal,
     RecordedReply,
     describe_state,
     restore_state,
 )
-from sevenfold.layers.journal import Journal
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
 

@@ -16,7 +16,6 @@ In the order in which a request passes them:
 - `machine_text`: what in the messages of a user no person said.
 - `memory`: what a prompt recalls, the rules of a call, and what a turn has taught.
 - `responses`: reads the usage from a response while it is forwarded.
-- `touches`: what the layers did to one request.
-- `ledger`: every request with its cost, and why the cache was not used; on disk.
+- `ledger`: every request with its cost, what the layers did to it, and why the cache was not used; on disk.
 - `receipt`: the ledger as a person reads it, and the ledgers of earlier sessions.
 """

@@ -22,11 +22,11 @@ from sevenfold.core.requests import choose_capabilities
 from sevenfold.core.usage import Usage
 from sevenfold.layers.memory.extraction.drafts import RecordedMessage
 from sevenfold.proxy.bodies import RequestBody, UnfitBody, parse_body
+from sevenfold.proxy.ledger import RequestTouch
 from sevenfold.proxy.machine_text import PromptReader, strip_machine_text
 from sevenfold.proxy.memory import ProxyMemory
 from sevenfold.proxy.requests import DigestCache, describe_request
 from sevenfold.proxy.state import StateStore
-from sevenfold.proxy.touches import RequestTouch
 from sevenfold.proxy.turns import PreparedTurn, TurnRequest, TurnTools, TurnWork
 
 MEMORY_SECONDS = 2.0

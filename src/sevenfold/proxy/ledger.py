@@ -1,24 +1,85 @@
 """Every request that went through the proxy, with its cost and why the cache was not used.
 
-`find_break` compares a request with the one before it in its conversation. `ProxyLedger` finds that
-conversation, keeps the entries, and appends each to a file. Contents and keys are in neither.
+`RequestTouch` is what the layers did to one request. `find_break` compares a request with the one before it
+in its conversation. `ProxyLedger` finds that conversation, keeps the entries, and appends each to a file.
+Contents and keys are in neither.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sevenfold.core.errors import StoreError
-from sevenfold.core.json import Json, JsonObject, write_json
+from sevenfold.core.json import Json, JsonObject, freeze_object, write_json
 from sevenfold.core.prices import CATALOG, Catalog, Cost, compute_cost, compute_uncached_cost
 from sevenfold.core.usage import Usage
 from sevenfold.proxy.requests import RequestFacts
-from sevenfold.proxy.touches import NO_TOUCH, RequestTouch
 from sevenfold.store.files.folder import Folder
+
+HEADER_PREFIX = "x-sevenfold-"
+"""Of every header that the proxy adds to a response."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTouch:
+    conversation: str = ""
+    """As its state is filed."""
+    is_changed: bool = False
+    """Whether other bytes were sent than came."""
+    acted: tuple[str, ...] = ()
+    """Layers that decided something new."""
+    saved: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tokens that were left out, by layer."""
+    newly_saved: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of those, what would have been sent for the first time."""
+    added: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tokens that were added, by layer; in the first request that has them."""
+    cuts: tuple[str, ...] = ()
+    """Changes of what was sent before that are meant."""
+    failures: tuple[str, ...] = ()
+    """Layers that failed, and why; what they would have done was left undone."""
+    notes: tuple[str, ...] = ()
+    """What else a person may want to know."""
+
+    def to_json(self) -> JsonObject:
+        fields: dict[str, object] = {
+            "state": self.conversation,
+            "changed": self.is_changed,
+            "acted": self.acted,
+            "saved": dict(self.saved),
+            "added": dict(self.added),
+            "cuts": self.cuts,
+            "failures": self.failures,
+            "notes": self.notes,
+        }
+        return freeze_object({key: value for key, value in fields.items() if value})
+
+    def make_headers(self) -> list[tuple[bytes, bytes]]:
+        """For the response: clients pass them on to whoever looks."""
+        named: dict[str, Json] = {
+            "conversation": self.conversation,
+            "changed": "yes" if self.is_changed else "no",
+            "layers": ", ".join(self.acted),
+            "saved-tokens": str(sum(self.saved.values()) or ""),
+            "cut": "; ".join(self.cuts),
+            "failed": "; ".join(self.failures),
+        }
+        return [
+            (f"{HEADER_PREFIX}{name}".encode(), _plain(str(value))) for name, value in named.items() if value
+        ]
+
+
+NO_TOUCH = RequestTouch()
+
+
+def _plain(text: str) -> bytes:
+    """As a header may hold it."""
+    return " ".join(text.split()).encode("ascii", "replace")[:500]
+
 
 DEFAULT_LIFETIME = timedelta(minutes=5)
 """How long a prompt stays cached unless the request asks for more."""

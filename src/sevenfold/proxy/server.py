@@ -35,12 +35,11 @@ from sevenfold.proxy.headers import (
     read_scope_headers,
 )
 from sevenfold.proxy.layers import ProxyLayers
-from sevenfold.proxy.ledger import NO_TARGET, ProxyLedger, RequestTarget
+from sevenfold.proxy.ledger import NO_TARGET, NO_TOUCH, ProxyLedger, RequestTarget, RequestTouch
 from sevenfold.proxy.profiles import AgentProfile, find_profile, recognize_agent
 from sevenfold.proxy.requests import UNREAD_REQUEST, Upstreams, find_wire_format, read_request
 from sevenfold.proxy.responses import UsageReader
 from sevenfold.proxy.state import RunStore, StoredRun
-from sevenfold.proxy.touches import NO_TOUCH, RequestTouch
 from sevenfold.proxy.turns import PreparedTurn, TurnRequest
 
 if TYPE_CHECKING:

@@ -41,13 +41,12 @@ from sevenfold.proxy.clearing import (
     plan_compaction,
     show_sent,
 )
-from sevenfold.proxy.ledger import DEFAULT_LIFETIME
+from sevenfold.proxy.ledger import DEFAULT_LIFETIME, RequestTouch
 from sevenfold.proxy.machine_text import strip_machine_text
 from sevenfold.proxy.memory import ProxyMemory, read_prompt
 from sevenfold.proxy.profiles import AgentProfile, LayerName
 from sevenfold.proxy.requests import RequestFacts
 from sevenfold.proxy.state import STATE_LOST, ConversationState, Decisions, StateStore
-from sevenfold.proxy.touches import RequestTouch
 
 CLIENT_CUT = "the client changed or compacted what it sent before"
 

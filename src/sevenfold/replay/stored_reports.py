@@ -32,7 +32,7 @@ from sevenfold.replay.context_fill import SeriesPoint
 from sevenfold.replay.report import FileReport, LineCounts, PlayedSaving, SessionReport
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import FileCalls, TranscriptFile
-from sevenfold.store.session_index.derived import DerivedValues
+from sevenfold.store.session_index.database import DerivedValues
 
 _T = TypeVar("_T")
 

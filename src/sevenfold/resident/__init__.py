@@ -3,7 +3,6 @@
 - `client`: `request` asks it, and starts it when there is none. Standard library only.
 - `server`: the process itself: a Unix socket, one request at a time for each project.
 - `operations`: what it can be asked for, as functions that also run in any other process.
-- `stored_results`: tool results on disk, a part at a time.
 - `projects`: what it keeps open for each project, followed when files change.
 - `agent_sessions`: sessions of other agents: their conversations, and what each was shown.
 - `agent_hooks`: what the hooks of other agents answer. `hook_script` is the program that those agents run.

@@ -56,6 +56,7 @@ from sevenfold.layers.memory.recall.policy import (
     render_recalled_memories,
 )
 from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
+from sevenfold.layers.tool_results.spill import MAX_RESULT_BYTES, find_stored_result, read_stored_result
 from sevenfold.resident.agent_hooks import HOOK_EVENTS, HookCall, answer_hook, list_messages_of
 from sevenfold.resident.agent_sessions import AgentConversation, AgentSession, read_recent_messages
 from sevenfold.resident.client import PROTOCOL, leave_message, list_messages, log_failure, select_environ
@@ -69,7 +70,6 @@ from sevenfold.resident.extraction import (
     pull_team_memory,
 )
 from sevenfold.resident.projects import OpenProject, ProjectPool
-from sevenfold.resident.stored_results import MAX_RESULT_BYTES, find_stored_result, read_stored_result
 from sevenfold.session.budget import SPEND_DAY, SpendSettings
 from sevenfold.session.governor import Governor, SpendStore, describe_spend
 from sevenfold.session.opening import Workspace, WorkspaceOptions

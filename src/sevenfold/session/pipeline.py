@@ -27,7 +27,7 @@ from sevenfold.layers.compaction.summary_methods import read_summary_prompts
 from sevenfold.layers.context import ContextSettings
 from sevenfold.layers.context.layer import ContextInputs, ContextLayer
 from sevenfold.layers.conversation import Conversation
-from sevenfold.layers.journal import DiskJournal, NoJournal
+from sevenfold.layers.conversation_state import DiskJournal, NoJournal
 from sevenfold.layers.memory.recall.layer import RecallLayer, SessionMemories, choose_side_query
 from sevenfold.layers.memory.recall.policy import RecallSettings, clear_recalled
 from sevenfold.layers.microcompact.facts import MicrocompactSettings

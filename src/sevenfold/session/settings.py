@@ -31,8 +31,8 @@ from sevenfold.core.tokens import WindowSettings
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
 from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.context import ContextSettings
+from sevenfold.layers.conversation_state import Journal
 from sevenfold.layers.dreams.policy import DreamSettings
-from sevenfold.layers.journal import Journal
 from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.recall.policy import RecallSettings

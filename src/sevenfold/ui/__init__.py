@@ -3,11 +3,9 @@
 A page of static files asks for data as JSON; every change goes through the functions that the commands use.
 
 - `access`: who may use the page; an ASGI middleware that stands before everything.
-- `app`: the web application and the files that a browser loads, some of them shared with the page of
-  `sevenfold replay`.
-- `calls`: a call of the page as a value, and the table of calls.
+- `app`: the web application, its calls as values, its server on a local port, and the files that a browser
+  loads, some of them shared with the page of `sevenfold replay`.
 - `assets/`: our own scripts and styles.
-- `server`: the server on a local port.
 - `pages`: what a prompt would bring, dreams, what background work spends, and the team; opens these and all
   of the following for one project.
 - `sessions`: the list of sessions, one of them, and searching them.

@@ -1,33 +1,86 @@
-"""The web application: the page, its files, the calls of `calls`, and the stream of events.
+"""The web application: the page, its files, its calls, the stream of events, and the server on a local port.
 
 The page shares scripts with the page of `sevenfold replay`, which is one file with all its scripts in it, so
 these are plain and not modules. Here they are one module, `parts.js`, that exports what they define.
 
-A handler blocks and runs in a thread. An error of ours is an answer with its text; any other is a bug, and
+`make_page_app` makes it of `PageRoute`s, and `PageServer` serves it in a thread, from `start` to `stop`. A
+handler blocks and runs in a thread. An error of ours is an answer with its text; any other is a bug, and
 the page gets its kind and no more.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from sevenfold.core import __version__
-from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, SevenfoldError
-from sevenfold.core.system import run_blocking
+from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, SevenfoldError, describe_missing
+from sevenfold.core.system import LOCAL_SERVER_OPTIONS, listen, run_blocking
 from sevenfold.ui.access import DATA_PREFIX, STREAM_PATH, GuardedApp, PageAccess
-from sevenfold.ui.calls import PageCall, PageHandler, PageMethod, PageRoute
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
+    from uvicorn import Server
+
+PageMethod: TypeAlias = Literal["GET", "POST"]
+MAX_TEXT_CHARS = 20_000
+"""Of a value that a page sends: a long prompt fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageCall:
+    """What a page asks for. GET has a query, POST has a body; both are plain fields here."""
+
+    fields: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text; `InputError` where there is none and no default."""
+        value = self.fields.get(name, default)
+        if not isinstance(value, str) or (default is None and not value):
+            raise InputError(f"the field {name!r} is missing; expected text")
+        if len(value) > MAX_TEXT_CHARS:
+            raise InputError(f"the field {name!r} has {len(value):,} characters; at most {MAX_TEXT_CHARS:,}")
+        return value
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """A whole number from 0 up to `most`."""
+        value = self.fields.get(name, default)
+        text = str(value)
+        if not (text.isascii() and text.isdigit()):
+            raise InputError(f"the field {name!r} is {text[:40]!r}; expected a whole number from 0 on")
+        return min(int(text[:18]), most)
+
+
+PageHandler: TypeAlias = Callable[[PageCall], object]
+"""Answers with plain data. It may block: it runs in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoute:
+    method: PageMethod
+    path: str
+    """Below `/api/`."""
+    handle: PageHandler
+
+
+def route_get(path: str, handle: PageHandler) -> PageRoute:
+    return PageRoute("GET", path, handle)
+
+
+def route_post(path: str, handle: PageHandler) -> PageRoute:
+    """For whatever changes something."""
+    return PageRoute("POST", path, handle)
 
 
 SHARED_SCRIPTS = (
@@ -193,3 +246,55 @@ def _answer(value: object, status: int = 200) -> Response:
     # ASCII, so that a name that is no Unicode text can be in it too.
     body = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Response(body, status, media_type="application/json")
+
+
+PAGE_ADDRESS = "127.0.0.1"
+"""Never any other: what is shown is everything that was said on this machine."""
+PAGE_PORT = 7007
+PAGE_STOP_SECONDS = 5.0
+
+
+class PageServer:
+    """Listens on loopback."""
+
+    def __init__(self, make_app: Callable[[PageAccess], GuardedApp], port: int | None = None) -> None:
+        """Without a port: `PAGE_PORT`, or any free one where that is taken."""
+        try:
+            import starlette
+            import uvicorn
+        except ImportError as error:
+            raise InputError(describe_missing("the page", ["starlette", "uvicorn"], "ui")) from error
+        del starlette
+        self._listener = _listen(port)
+        self.access = PageAccess(self._listener.getsockname()[1])
+        config = uvicorn.Config(make_app(self.access), **LOCAL_SERVER_OPTIONS)
+        self._server: Server = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{PAGE_ADDRESS}:{self.access.port}"
+
+    def start(self) -> None:
+        serve = self._server.serve
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(serve(sockets=[self._listener])), name="sevenfold-ui", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening and wait for the thread. Again does nothing."""
+        thread, self._thread = self._thread, None
+        self._server.should_exit = True
+        if thread is not None:
+            thread.join(PAGE_STOP_SECONDS)
+        self._listener.close()
+
+
+def _listen(port: int | None) -> socket.socket:
+    if port is not None:
+        return listen(PAGE_ADDRESS, port)
+    try:
+        return listen(PAGE_ADDRESS, PAGE_PORT)
+    except InputError:
+        return listen(PAGE_ADDRESS, 0)

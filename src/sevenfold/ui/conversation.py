@@ -24,6 +24,7 @@ from sevenfold.store.foreign.entries import (
     ForeignOutput,
 )
 from sevenfold.store.foreign.transcripts import LineTally, read_transcript
+from sevenfold.ui.app import PageCall, PageRoute, route_get
 from sevenfold.ui.blocks import (
     ShownCut,
     ShownItem,
@@ -33,7 +34,6 @@ from sevenfold.ui.blocks import (
     note_results,
     show_blocks,
 )
-from sevenfold.ui.calls import PageCall, PageRoute, route_get
 from sevenfold.ui.own_conversation import OwnTranscript, read_sent
 from sevenfold.ui.sessions import SessionCatalog
 

@@ -40,7 +40,7 @@ from sevenfold.store.foreign.entries import (
 )
 from sevenfold.store.foreign.transcripts import FOREIGN_READERS, ForeignReader, detect_agent, scan_lines
 from sevenfold.store.transcript.transcript import HOLDER
-from sevenfold.ui.calls import PageRoute, route_get
+from sevenfold.ui.app import PageRoute, route_get
 from sevenfold.ui.sessions import SessionCatalog
 
 POLL_SECONDS = 1.0

@@ -21,7 +21,7 @@ from sevenfold.store.memory.changes import (
 )
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
-from sevenfold.ui.calls import PageCall, PageRoute, route_get, route_post
+from sevenfold.ui.app import PageCall, PageRoute, route_get, route_post
 
 MAX_LOG_ROWS = 500
 MAX_SHOWN_LINES = 5_000

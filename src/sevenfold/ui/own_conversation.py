@@ -22,7 +22,7 @@ from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.compaction.layer import TOKENS_KEY
 from sevenfold.layers.compaction.policy import STRATEGY_TEXTS
 from sevenfold.layers.conversation import DROPPED_KEY, Conversation
-from sevenfold.layers.journal import NoJournal
+from sevenfold.layers.conversation_state import NoJournal
 from sevenfold.layers.microcompact.layer import CLEARED_KEY, MEMORIES_KEY, REWRITTEN_KEY, SAVED_KEY
 from sevenfold.session.opening import Workspace
 from sevenfold.session.pipeline import build_view_steps, select_pipeline_settings

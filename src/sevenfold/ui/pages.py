@@ -47,8 +47,7 @@ from sevenfold.team.client.status import (
     settle_conflict,
 )
 from sevenfold.ui.access import GuardedApp, PageAccess
-from sevenfold.ui.app import make_page_app
-from sevenfold.ui.calls import PageCall, PageRoute, route_get, route_post
+from sevenfold.ui.app import PageCall, PageRoute, make_page_app, route_get, route_post
 from sevenfold.ui.conversation import ConversationPages
 from sevenfold.ui.live import LiveWatcher
 from sevenfold.ui.memories import MemoryPages, clip_diff

@@ -33,10 +33,10 @@ from sevenfold.store.foreign.transcripts import (
     list_default_folders,
 )
 from sevenfold.store.project.project import IDENTITY_FILE
-from sevenfold.store.session_index.derived import DerivedValues
+from sevenfold.store.session_index.database import DerivedValues
 from sevenfold.store.session_index.finder import SessionQuery, describe_hit
 from sevenfold.store.session_index.index import SessionIndex
-from sevenfold.ui.calls import PageCall, PageRoute, route_get
+from sevenfold.ui.app import PageCall, PageRoute, route_get
 
 REFRESH_AFTER = timedelta(seconds=2)
 """A list that is younger is not looked at again: several tabs ask at once."""

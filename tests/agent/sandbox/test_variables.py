@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.sandbox.sandbox import Sandbox, probe_sandbox
-from sevenfold.agent.sandbox.variables import (
+from sevenfold.agent.sandbox.command import (
     build_sandboxed_environ,
     is_secret_variable,
     list_secret_variables,
 )
+from sevenfold.agent.sandbox.sandbox import Sandbox, probe_sandbox
 from sevenfold.core.events import Event, VariablesHeld
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_kinds import ToolContext

@@ -20,9 +20,8 @@ from sevenfold.cli import main
 from sevenfold.cli import tour as command
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.tour import team as tour_team
-from sevenfold.cli.tour.pace import ReadingPace
 from sevenfold.cli.tour.run import BaselineRun
-from sevenfold.cli.tour.view import TourView
+from sevenfold.cli.tour.view import ReadingPace, TourView
 from sevenfold.core.extras import render_install_command
 
 pytestmark = pytest.mark.story

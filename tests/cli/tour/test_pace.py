@@ -11,10 +11,9 @@ import pytest
 
 from sevenfold.cli import tour
 from sevenfold.cli.screen import Screen
-from sevenfold.cli.tour import pace
-from sevenfold.cli.tour.pace import WORD_SECONDS, ReadingPace
+from sevenfold.cli.tour import view
 from sevenfold.cli.tour.run import BaselineRun
-from sevenfold.cli.tour.view import TourView
+from sevenfold.cli.tour.view import WORD_SECONDS, ReadingPace, TourView
 
 TEXT = "one two three four"
 
@@ -34,7 +33,7 @@ class Keys:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Stands still."""
     now = [100.0]
-    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
     return now
 
 

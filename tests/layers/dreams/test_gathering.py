@@ -12,8 +12,14 @@ from sevenfold.core.errors import StoreError
 from sevenfold.core.events import DreamProgressed, Event
 from sevenfold.core.messages import Text
 from sevenfold.core.text.safe_text import find_fences
-from sevenfold.layers.dreams.gathering import MAX_QUESTIONS, PastQuestion, PastSessions, choose_questions
-from sevenfold.layers.dreams.inputs import DreamInputs, read_dream_inputs
+from sevenfold.layers.dreams.inputs import (
+    MAX_QUESTIONS,
+    DreamInputs,
+    PastQuestion,
+    PastSessions,
+    choose_questions,
+    read_dream_inputs,
+)
 from sevenfold.layers.dreams.merge import MemoryUseFacts
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.providers.scripted import make_response

@@ -10,7 +10,7 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.layers.journal import NoJournal
+from sevenfold.layers.conversation_state import NoJournal
 from sevenfold.providers.provider import OnDelta
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, RequestLog

@@ -6,7 +6,7 @@ import pytest
 
 from sevenfold.core.errors import Overloaded, ProviderError, ProviderUnreachable, ReplyBroken
 from sevenfold.core.messages import RecordId
-from sevenfold.layers.journal import NoJournal
+from sevenfold.layers.conversation_state import NoJournal
 from sevenfold.session.cache.monitor import RequestLog
 from sevenfold.store.transcript.records import RecordBody, SentRecord
 

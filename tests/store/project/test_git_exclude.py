@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.store.project.git_exclude import exclude_from_git
+from sevenfold.store.project.user_files import exclude_from_git
 
 NAME = ".sevenfold/settings.local.toml"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.store.foreign.transcripts import TranscriptFile
-from sevenfold.store.session_index.derived import DerivedValues
+from sevenfold.store.session_index.database import DerivedValues
 
 
 @pytest.fixture

@@ -190,7 +190,7 @@ def make_dream_model(
     provider: Provider, model: Model, toolbox: ToolExecutor, workspace: Workspace, emit: Emit
 ) -> DreamModel:
     """A model that dreams, with the tools for it and no conversation."""
-    from sevenfold.layers.dreams.gathering import PastSessions
+    from sevenfold.layers.dreams.inputs import PastSessions
     from sevenfold.layers.dreams.workspace import DreamModel
 
     found = (toolbox.find(name) for name in OWN_READERS)

@@ -34,10 +34,9 @@ from sevenfold.core.events.agent import RuleKept, RuleLost
 from sevenfold.core.messages import ToolUse
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.system import run_blocking
-from sevenfold.store.project.git_exclude import exclude_from_git
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE, find_user_home
 from sevenfold.store.project.trust import TrustStore
-from sevenfold.store.project.user_files import resolve_path
+from sevenfold.store.project.user_files import exclude_from_git, resolve_path
 
 # Folders that may be read and edited without asking.
 

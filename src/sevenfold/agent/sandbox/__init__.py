@@ -4,8 +4,7 @@ In the agent's process:
 
 - `job`: one running command with its output, and background commands.
 - `sandbox`: which sandbox this machine supports, found by trying; how to launch a command in it.
-- `variables`: which environment variables a command gets.
-- `command`: starts the supervisor process and talks to it.
+- `command`: which environment variables a command gets; starts the supervisor process and talks to it.
 - `folders`: which folders a sandboxed command may read and change, which files are guarded, and records of
   running commands, so that the next start cleans up after a crash.
 

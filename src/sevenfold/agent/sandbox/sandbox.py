@@ -19,7 +19,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.agent.sandbox.command import SupervisedCommand
+from sevenfold.agent.sandbox.command import (
+    PLAIN_VARIABLES,
+    SupervisedCommand,
+    build_open_environ,
+    build_sandboxed_environ,
+    list_secret_variables,
+)
 from sevenfold.agent.sandbox.folders import choose_writable_root, list_guarded_paths, list_readable_folders
 from sevenfold.agent.sandbox.kernel import (
     MIN_LANDLOCK_VERSION,
@@ -29,12 +35,6 @@ from sevenfold.agent.sandbox.kernel import (
     read_landlock_version,
 )
 from sevenfold.agent.sandbox.supervisor import LaunchSpec
-from sevenfold.agent.sandbox.variables import (
-    PLAIN_VARIABLES,
-    build_open_environ,
-    build_sandboxed_environ,
-    list_secret_variables,
-)
 from sevenfold.core.events import Emit, SandboxFailed, VariablesHeld, ignore_event
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_kinds import SandboxProfile, ToolContext

@@ -29,7 +29,7 @@ from sevenfold.layers.compaction.compactor import CompactionStateFile, PlannedCo
 from sevenfold.layers.compaction.policy import MODEL_STRATEGIES
 from sevenfold.layers.context import is_context_message
 from sevenfold.layers.context.layer import CurrentContext
-from sevenfold.layers.journal import NoJournal
+from sevenfold.layers.conversation_state import NoJournal
 from sevenfold.layers.session_notes.notes_file import NotesFile, NotesRecord, read_notes_record
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import Workspace

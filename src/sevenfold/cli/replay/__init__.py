@@ -2,8 +2,7 @@
 
 - `command`: runs the command.
 - `outputs`: text, JSON, CSV, lists by day and the like, a page, a picture.
-- `view`: the report on a terminal: costs and cache breaks.
-- `advice`: what to do, on a terminal.
+- `view`: the report on a terminal: costs, cache breaks and what to do.
 - `contents`: the rest of the report: what filled the context, and the list of sessions.
 - `sources`: where transcripts are.
 - `proxied`: `--proxy`: what went through a proxy.

@@ -33,7 +33,7 @@ from sevenfold.replay.parallel import ReadProgress, read_accounts
 from sevenfold.replay.report import ReplayReport, SavingRange, build_replay_report
 from sevenfold.replay.stored_reports import StoredReports
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
-from sevenfold.store.session_index.derived import DerivedValues
+from sevenfold.store.session_index.database import DerivedValues
 
 PAGE_NAME = "replay.html"
 NEAR_NAMES = 3

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.cli.replay.advice import show_advice
 from sevenfold.cli.replay.contents import name_session
-from sevenfold.cli.replay.view import show_replay_header, show_replay_report
+from sevenfold.cli.replay.view import show_advice, show_replay_header, show_replay_report
 from sevenfold.cli.screen import (
     Screen,
     TableCell,

@@ -5,8 +5,7 @@
 - `run`: plays the steps in a temporary repository.
 - `script`: the steps: prompts, and the replies of the scripted model.
 - `team`: the last part: two users and a team server.
-- `pace`: reading time, keys that skip, and a line while work goes on.
-- `view`: prints the steps, what the layers do, and the bill.
+- `view`: prints the steps, what the layers do, and the bill, at reading speed.
 """
 
 from __future__ import annotations
@@ -58,10 +57,9 @@ async def _tour(screen: Screen, *, is_fast: bool) -> None:
     screen.show_line("Sevenfold in 90 seconds", "strong")
     screen.flush()
     screen.show_progress("loading", 0)
-    from sevenfold.cli.tour.pace import ReadingPace, reading_keys
     from sevenfold.cli.tour.run import ALL_LAYERS_SETTINGS, BaselineRun, build_tour_environ, play_tour
     from sevenfold.cli.tour.team import TeamRun, find_missing_libraries
-    from sevenfold.cli.tour.view import TourView
+    from sevenfold.cli.tour.view import ReadingPace, TourView, reading_keys
 
     baseline = BaselineRun()
     with (

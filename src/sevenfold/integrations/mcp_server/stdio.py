@@ -12,8 +12,13 @@ from _queue import SimpleQueue
 from threading import Lock, Thread
 
 from sevenfold.integrations.mcp_server.backend import McpBackend
-from sevenfold.integrations.mcp_server.calls import ActiveCalls, pause_progress, refuse_repeated
-from sevenfold.integrations.mcp_server.dispatch import HandshakeState, McpDispatcher
+from sevenfold.integrations.mcp_server.dispatch import (
+    ActiveCalls,
+    HandshakeState,
+    McpDispatcher,
+    pause_progress,
+    refuse_repeated,
+)
 from sevenfold.integrations.mcp_server.protocol import (
     BATCH_VERSIONS,
     INTERNAL_ERROR,
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO, TypeAlias
 
-    from sevenfold.integrations.mcp_server.calls import Pause
+    from sevenfold.integrations.mcp_server.dispatch import Pause
     from sevenfold.integrations.mcp_server.protocol import RpcId, Wire
 
     Job: TypeAlias = Callable[[], None]

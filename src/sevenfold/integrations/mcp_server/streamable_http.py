@@ -18,8 +18,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.integrations.mcp_server.calls import ActiveCalls, refuse_repeated
-from sevenfold.integrations.mcp_server.dispatch import HandshakeState, McpDispatcher
+from sevenfold.integrations.mcp_server.dispatch import (
+    ActiveCalls,
+    HandshakeState,
+    McpDispatcher,
+    refuse_repeated,
+)
 from sevenfold.integrations.mcp_server.protocol import (
     BATCH_VERSIONS,
     HANDSHAKE_VERSIONS,

@@ -1,9 +1,8 @@
 """Layer 6, dreams: consolidate the memories of a project between sessions.
 
 - `policy`: the settings, when a dream is due, and the brief of its fork.
-- `inputs`: what a dream reads: memories, their use, daily logs; and `DreamGate`, which asks whether one is
-  due.
-- `gathering`: what past sessions say of memories that are in doubt.
+- `inputs`: what a dream reads: memories, their use, daily logs, what past sessions say of memories in doubt;
+  and `DreamGate`, which asks whether one is due.
 - `dreamer`: runs a dream from its lock to its commit; start here to follow the code.
 - `merge`: the part that needs no model: duplicates, dates, stale memories, daily logs.
 - `workspace`: the copy of the memories that the fork edits, and the tools it has.

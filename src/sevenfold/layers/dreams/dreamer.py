@@ -28,8 +28,7 @@ from sevenfold.core.events import (
 from sevenfold.core.memories import ARCHIVE_PREFIX
 from sevenfold.core.system import run_blocking
 from sevenfold.layers.dreams.check import parse_removal_reasons, render_memory_diff, restrict_descriptions
-from sevenfold.layers.dreams.gathering import choose_questions
-from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_dream_inputs
+from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, choose_questions, read_dream_inputs
 from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge
 from sevenfold.layers.dreams.policy import DreamSettings, DreamTask, build_dream_brief
 from sevenfold.layers.dreams.publish import (

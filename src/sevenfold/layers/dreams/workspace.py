@@ -37,7 +37,7 @@ from sevenfold.layers.dreams.check import (
     render_dream_manifest,
     with_md_suffix,
 )
-from sevenfold.layers.dreams.gathering import FindTurns
+from sevenfold.layers.dreams.inputs import FindTurns
 from sevenfold.layers.dreams.policy import MEMORY_TOOL, DreamMemory
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner

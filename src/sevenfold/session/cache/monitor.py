@@ -41,7 +41,7 @@ from sevenfold.core.prices import (
 )
 from sevenfold.core.requests import WHOLE_PROMPT, Cut, ModelRequest, ModelResponse
 from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage, is_simulated_id
-from sevenfold.layers.journal import Journal
+from sevenfold.layers.conversation_state import Journal
 from sevenfold.layers.microcompact.server_clearing import clears_exactly
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline

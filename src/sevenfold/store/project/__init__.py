@@ -2,7 +2,6 @@
 
 - `project`: `Project`, its identity and its folders.
 - `git`: which repository a folder belongs to, read without running git.
-- `git_exclude`: keeping a file out of git.
 - `settings_files`: settings from their files, and how far each is trusted.
 - `trust`: what a person has agreed to.
 - `instructions`: instruction files and skills.

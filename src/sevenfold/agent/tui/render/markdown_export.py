@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sevenfold.agent.sandbox.variables import list_secret_variables
+from sevenfold.agent.sandbox.command import list_secret_variables
 from sevenfold.core.json import write_json
 from sevenfold.core.messages import Block, Image, Message, Text, ToolResult, ToolUse
 from sevenfold.core.secrets import MAX_SCAN_CHARS, find_secrets, has_re2
