@@ -194,6 +194,7 @@ def test_an_id_or_a_hash_is_a_key_where_its_name_says_so(text: str) -> None:
         f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{_letters(43)} ada@laptop",
         f"token {_hex(16)}… is revoked, so is {_letters(24)}...",
         "cursor: " + b64encode(b'{"after": 1234567}').decode(),
+        "the acme token " + b64encode(b"no value is here, read the notes").decode(),
         "src/main/java/com/acme/token/TokenKeyProvider2Factory.java",
         "docker run -v $PWD:/work acme/lint-cli2:v0.24.0",
         "smtp://AccountSid:AuthToken@host",

@@ -76,6 +76,14 @@ def test_what_follows_a_failure(
     assert rung(after(NO_NOTES, *attempts)) == expected
 
 
+def test_a_trimmed_summary_is_tried_a_number_of_times_however_many_failures_the_breaker_allows() -> None:
+    patient = replace(SETTINGS, breaker_failures=10, trim_tries=3)
+    tried: list[tuple[CompactionStrategy, StrategyFailure]] = [("summary", "too long")]
+    for expected in ("trimmed", "trimmed", "structural"):
+        assert choose_strategy(after(NO_NOTES, *tried), patient).rung == expected
+        tried.append(("trimmed", "too long"))
+
+
 def test_a_view_that_does_not_fit_goes_to_the_trimmed_summary_at_once() -> None:
     step = choose_strategy(replace(NO_NOTES, fits_window=False), SETTINGS)
     assert step.rung == "trimmed"

@@ -240,6 +240,13 @@ def test_the_quota_holds_and_says_which_setting_it_is(session: Folder, events: l
     again.close()
 
 
+def test_what_is_no_spill_takes_nothing_of_the_quota(session: Folder) -> None:
+    spills = SpillStore(session, replace(SETTINGS, session_quota_bytes=10))
+    (session.path / SPILL_FOLDER / "link.txt").symlink_to("/etc/hostname")
+    assert spills.store(result("x" * 10, "a")).preview
+    spills.close()
+
+
 def test_the_quota_is_shared_by_all_processes_of_a_session(session: Folder) -> None:
     settings = replace(SETTINGS, session_quota_bytes=100)
     spills = SpillStore(session, settings)

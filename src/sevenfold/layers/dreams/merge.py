@@ -262,7 +262,8 @@ def distil_logs(logs: Mapping[str, str], texts: Mapping[str, str], today: date) 
             if not facts or all(known.find(fact, is_strict=True) for fact in facts):
                 continue
             key = _free_key(said, {*texts, *made})
-            made[key] = _written(key, said, _KINDS.get(statement.kind, "project"))
+            kind = _KINDS.get(statement.kind, "project")
+            made[key] = write_memory(key.removesuffix(".md"), said[:150], kind, said)
             known.add(key, facts)
     return made
 
@@ -289,11 +290,3 @@ def _free_key(said: str, taken: set[str]) -> str:
         number += 1
         key = f"{name[:60]}-{number}.md"
     return key
-
-
-def _written(key: str, said: str, kind: str) -> str:
-    name = key.removesuffix(".md")
-    try:
-        return write_memory(name, said[:150], kind, said)
-    except InputError:
-        return write_memory(name, name, kind, said)
