@@ -71,7 +71,7 @@ def test_the_oldest_are_folded_by_topic_and_the_newest_have_lines_of_their_own()
 def test_an_index_that_just_fits_is_not_folded() -> None:
     keys = [f"topic-{n:03}-{'k' * 100}.md" for n in range(200)]
     sizes = {count: len(made("", keys[:count]).encode()) for count in range(100, 200)}
-    most = max(count for count, size in sizes.items() if len(made("", keys[:count]).splitlines()) == count)
+    most = max(count for count in sizes if len(made("", keys[:count]).splitlines()) == count)
     line = len(line_of(keys[0]).encode()) + 1
     assert MAX_MEMORY_INDEX_BYTES - line < sizes[most] <= MAX_MEMORY_INDEX_BYTES
     assert "older" not in made("", keys[:most])
