@@ -87,7 +87,7 @@ def test_tab_takes_a_file_or_a_command_out_of_the_menu_and_enter_sends_it(place:
         stage.wait_for("You said: look at @cat.txt")
         stage.wait_until(lambda: is_idle(stage), "the turn is over")
         stage.type("/cos")
-        stage.wait_until(lambda: "  /cost" in stage.shown, "the menu is open")
+        stage.wait_until(lambda: " /cost  " in stage.shown, "the menu is open")
         stage.type("\t\r")
         stage.wait_for("without caching")
         leave(stage)
