@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
@@ -45,9 +46,11 @@ def wait_for_answer(stage: Stage, text: str, times: int = 1) -> None:
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])
 def test_one_key_answers_and_edits_are_accepted_from_then_on(place: Place, columns: int) -> None:
-    with place.chat(columns=columns) as stage:
+    with place.chat(columns=columns, SEVENFOLD_CHAT_NOTIFY="osc9") as stage:
         stage.enter("write a.txt")
         wait_for_menu(stage)
+        assert b"\x1b]2;? sevenfold project\x07" in stage.raw, "the title says that it waits"
+        assert b"\x1b]9;sevenfold project: a question waits\x07" in stage.raw, "the person is called"
         stage.type("n")
         wait_for_answer(stage, "Then I leave it.")
         stage.enter("write b.txt")
@@ -66,6 +69,8 @@ def test_one_key_answers_and_edits_are_accepted_from_then_on(place: Place, colum
         wait_for_answer(stage, "It is done.", 3)
         stage.enter("/quit")
         assert stage.wait_for_end() == 0
+        titles = re.findall(rb"\x1b\]2;([^\x07]*)\x07|(\x1b\[23;2t)", bytes(stage.raw))
+        assert titles[-1][1], "the terminal has its own title again"
     written = [name for name in "abcd" if (place.project / f"{name}.txt").exists()]
     assert written == ["b", "c", "d"]
 

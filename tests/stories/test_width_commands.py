@@ -89,6 +89,7 @@ def furnish(place: Place) -> Path:
         "---\nname: changelog\ndescription: How to write an entry of the changelog\n---\nDo it.\n",
     )
     write(place.home / ".claude" / "commands" / "shout.md", "Say it loud: $1\n")
+    write(home / "commands" / "child.md", "Explain $ARGUMENTS as to a child\n")
     return seen
 
 
@@ -114,6 +115,7 @@ def test_commands_show_what_is_in_use_and_what_layers_did(place: Place, columns:
         see_recalled(walk)
         see_break_and_cuts(place, walk)
         see_pattern(walk)
+        see_learning(walk)
         walk.check_end()
     kept = (place.project / ".sevenfold/settings.local.toml").read_text(encoding="utf-8")
     assert 'allow = ["shell(git log *)"]' in kept
@@ -133,7 +135,21 @@ def see_what_is_in_use(walk: Walk) -> None:
     walk.enter("/skills", "changelog How to write an entry of the changelog")
     walk.enter("/agents", "explore Questions about a code base", "general Any task")
     walk.enter("/shout now", "› Say it loud: now", "You said: Say it loud: now")
+    walk.enter("/child the moon", "› Explain the moon as to a child", "You said: Explain the moon")
     walk.enter("/status", "hooks 1 MCP servers 1")
+
+
+def see_learning(walk: Walk) -> None:
+    """What a layer did is looked at and taken back by its name, whatever came after it."""
+    walk.enter("Remember: we never deploy on fridays", "changed by the search of the turn")
+    walk.enter("#the cat sleeps on the mat by day", "remembered as")
+    walk.enter("/layers", "changed by the search of the turn", "shows it, /memory revert")
+    found = re.search(r"/memory diff (\w+) shows it, /memory revert \1", flatten(walk.stage.everything))
+    assert found is not None
+    walk.enter(f"/memory diff {found[1]}", "+We never deploy on fridays")
+    walk.enter(f"/memory revert {found[1]}", f"change {found[1]} is taken back")
+    walk.enter("/memory", "sleeps")
+    assert "never deploy" not in flatten(walk.stage.everything[walk.mark :]), "it is gone, the other is not"
 
 
 def see_recalled(walk: Walk) -> None:
@@ -209,6 +225,9 @@ def test_a_session_that_goes_on_has_its_bill_its_cache_and_its_past(place: Place
         # The clock of the chat is not the provider's: for us the cache is warm.
         assert re.search(r"\d+%", stage.shown), "how full the context is"
         assert "warm 5 min" in stage.shown
+        status = stage.shown.split("\n")[-1]
+        assert f"${billed.total:.2f}" in status
+        assert ("+$" in status) == (columns >= 60), "what the next pause costs"
         walk.enter("/cost", f"in all {bill}", "layer 7, agent $")
         walk.enter("/status", "warm until ", f"spent {bill}")
         walk.enter("/layers", "layer 7: the agent general-", "has answered")

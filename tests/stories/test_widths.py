@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +18,11 @@ from tests.stories.walk import WIDTHS, Walk, flatten
 pytestmark = pytest.mark.story
 
 HOUR = timedelta(hours=1)
+LIVE_AGENT = r"○ general-\w+ \d+ s [\d,]+ tokens \$0\.\d{4} Look around"
+COMMANDS = {
+    ".claude/commands/review.md": "Review with care: $ARGUMENTS\n",
+    ".sevenfold/commands/ship.md": "Ship $1 to $2\n",
+}
 LOOK = {"description": "Look around", "prompt": "look slowly", "background": True}
 
 
@@ -42,9 +49,9 @@ def place(tmp_path: Path) -> Generator[Place]:
 @WIDTHS
 def test_input_tools_and_commands_are_whole(place: Place, columns: int) -> None:
     (place.project / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(3_000))
-    commands = place.project / ".claude" / "commands"
-    commands.mkdir(parents=True)
-    (commands / "review.md").write_text("Review with care: $ARGUMENTS\n", encoding="utf-8")
+    for path, text in COMMANDS.items():
+        (place.project / path).parent.mkdir(parents=True)
+        (place.project / path).write_text(text, encoding="utf-8")
     with place.open_chat(columns=columns) as stage:
         walk = Walk(stage, columns, [])
         stage.enter("typed before it had started")
@@ -73,13 +80,20 @@ def see_images(walk: Walk) -> None:
 
 
 def see_custom_command(walk: Walk) -> None:
-    walk.stage.enter("/review the parser")
-    walk.see("came with the repository and says:", "Review with care: $ARGUMENTS")
-    walk.see_now("now and whenever you type /review?")
-    walk.stage.type("y")
-    walk.see("/review the parser")
-    walk.stage.wait_until(lambda: walk.stage.everything.count("You said:") == 2, "it is sent")
-    walk.rest()
+    for name, says, sent in (
+        ("review the parser", "Review with care: $ARGUMENTS", "Review with care: the parser"),
+        ("ship it home", "Ship $1 to $2", "Ship it to home"),
+    ):
+        before = walk.stage.everything.count("You said:")
+        walk.stage.enter(f"/{name}")
+        walk.see("came with the repository and says:", says)
+        walk.see_now(f"now and whenever you type /{name.split()[0]}?")
+        walk.stage.type("y")
+        walk.see(f"› {sent}")
+        walk.stage.wait_until(
+            lambda before=before: walk.stage.everything.count("You said:") == before + 1, "it is sent"
+        )
+        walk.rest()
 
 
 def see_denial(walk: Walk) -> None:
@@ -114,6 +128,11 @@ def see_reports(walk: Walk) -> None:
     walk.stage.type(ESCAPE)
     walk.see("the model is claude-opus-5-5")
     walk.rest()
+    walk.stage.enter("/mode")
+    walk.see_now("accept-edits: edits files of")
+    walk.stage.type(ESCAPE)
+    walk.see("the mode is ask")
+    walk.rest()
 
 
 def see_background(walk: Walk) -> None:
@@ -132,17 +151,19 @@ def see_background(walk: Walk) -> None:
 def see_agent(walk: Walk) -> None:
     walk.stage.enter("start an agent")
     walk.stage.wait_until(
-        lambda: any("○ general" in line and " s " in line for line in walk.stage.shown.split("\n")),
-        "the agent is a line with its time",
+        lambda: re.search(LIVE_AGENT, flatten(walk.stage.shown)) is not None,
+        "the agent is a line with its time, tokens, cost and what it does",
     )
     walk.see("It is done.")
     walk.stage.enter("/tasks")
     walk.see_now("background tasks and agents")
     walk.stage.type("2")
+    walk.see("○ shell echo looking; sleep 60 running")
     walk.see_now("leave it running")
     walk.stage.type("k\r")
     walk.see("was ended")
     walk.stage.wait_until(lambda: "○ general" not in walk.stage.shown, "its line is gone")
+    assert not re.search(r"^general-\w+ was ended", walk.stage.everything, re.MULTILINE), "it is said once"
 
 
 @WIDTHS
@@ -200,10 +221,11 @@ def test_a_provider_that_cannot_be_reached_is_named(place: Place, columns: int) 
 @WIDTHS
 def test_a_session_is_found_again_and_redrawn(place: Place, columns: int) -> None:
     place.run("chat", "-p", "remember the moon above the house")
+    subprocess.run(["git", "checkout", "-qb", "feature/stars-and-moons"], cwd=place.project, check=True)
+    place.run("chat", "-p", "the stars are out tonight")
     with place.open_chat("--resume", columns=columns) as stage:
         walk = Walk(stage, columns, [])
-        walk.see_now("go on with a session")
-        walk.see_now("remember the moon")
+        find_in_picker(walk)
         stage.type(ENTER)
         walk.see(
             "goes on:", "› remember the moon above the house", "You said: remember the moon above the house"
@@ -220,6 +242,36 @@ def test_a_session_is_found_again_and_redrawn(place: Place, columns: int) -> Non
         stage.wait_until(lambda: stage.everything.count("You said: a particular question") == 2, "it is sent")
         walk.rest()
         walk.check_end(CTRL_D)
+        told = flatten(stage.everything)
+    session = next(path.stem for path in place.transcripts() if "the moon above" in path.read_text())
+    assert f"to go on: sevenfold chat --resume {session[:12]}" in told
+    costs = [entry.cost.total for entry in place.sim.ledger.entries if entry.cost]
+    assert f"this session cost ${sum(costs) - costs[1]:.4f}" in told, "all of it, and nothing of the other"
+
+
+def find_in_picker(walk: Walk) -> None:
+    """The session is there with title, age, cost, branch and its end; typing finds it, and Esc leaves at
+    once: what follows is typed into the input."""
+    stage = walk.stage
+    walk.see_now("go on with a session")
+    walk.see_now("You said: the stars are out tonight")
+    walk.see_now("feature/stars-and-moons")
+    rows = re.findall(r"(\w[^\n]*?) {2,}(?:just now|\d+ min)  \$0\.0\d", stage.shown)
+    assert [row[:9] for row in rows] == ["the stars", "remember "], "the newest first, with age and cost"
+    stage.type("moon above")
+    walk.see_now("filter: moon above")
+    walk.see_now("You said: remember the moon above the house")
+    assert "the stars" not in stage.shown
+    stage.type(f"{ESCAPE}/resume")
+    walk.see("this session goes on")
+    stage.wait_until(lambda: read_input(stage) == "› /resume", "what was typed behind Esc is in the input")
+    stage.type(ENTER)
+    walk.see_now("go on with a session")
+    stage.type("moons main")
+    walk.see_now("nothing fits; Backspace widens the filter")
+    stage.type("\x7f" * len("s main"))
+    stage.type(" above")
+    walk.see_now("filter: moon above")
 
 
 @WIDTHS

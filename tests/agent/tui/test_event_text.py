@@ -8,13 +8,14 @@ from typing import cast
 
 import pytest
 
-from sevenfold.agent.tui.event_text import render_event_text
+from sevenfold.agent.tui.event_text import find_undo, render_event_text
 from sevenfold.core.events import (
     EVENT_TYPES,
     Event,
     GuardedLeft,
     HistoryCompacted,
     LockRebuilt,
+    MemoryChanged,
     ResultSpilled,
     TempSwept,
 )
@@ -72,3 +73,11 @@ def test_what_was_left_for_programs_to_obey_is_a_warning() -> None:
     assert told.is_warning
     assert "/project/.husky" in told.text
     assert told.text.endswith("could not be moved aside: not permitted")
+
+
+def test_a_change_of_memories_says_whose_it_is_and_is_undone_by_its_name() -> None:
+    changed = MemoryChanged(transaction="6a1336a1", kind="commit", who="fork", keys="tests.md", count=1)
+    told = render_event_text(changed)
+    assert told is not None
+    assert told.text == "tests.md changed by the search of the turn"
+    assert find_undo(changed) == "/memory diff 6a1336a1 shows it, /memory revert 6a1336a1 takes it back"

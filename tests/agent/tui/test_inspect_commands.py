@@ -40,10 +40,12 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import (
     CacheMissed,
     CutRegistered,
+    ExtractionEnded,
     HistoryCompacted,
     McpFailed,
     MemoryRecalled,
     PrefixBroken,
+    VariablesHeld,
 )
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
@@ -186,6 +188,19 @@ def test_a_server_that_fails_again_and_again_is_reported_once(tmp_path: Path) ->
         assert desk.keys.text.count("weather cannot be reached") == 1
         desk.chat.view.watch(LayerActed(McpFailed("weather", "refused", 4, 2)))
         assert desk.keys.text.count("weather cannot be reached") == 2
+
+    play(tmp_path, [], story)
+
+
+def test_what_was_said_is_not_said_again(tmp_path: Path) -> None:
+    async def story(desk: ChatSetup) -> None:
+        for _ in range(2):
+            desk.chat.view.watch(LayerActed(VariablesHeld("API_KEY")))
+        assert desk.keys.text.count("API_KEY") == 1
+        for refused in (0, 1):
+            ended = ExtractionEnded(session="s", writer="rules", written=1, waiting=0, refused=refused)
+            desk.chat.view.watch(LayerActed(ended))
+        assert desk.keys.text.count("1 remembered") == 1, "what was remembered has a line of its own"
 
     play(tmp_path, [], story)
 

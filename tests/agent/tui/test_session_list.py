@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from sevenfold.agent.loop.rewind import TASK_TAG
 from sevenfold.agent.subagents.messaging import StartedAgent, write_started_agent
 from sevenfold.agent.tui.choice_menu import FilterMenu
-from sevenfold.agent.tui.cost_text import CacheState
+from sevenfold.agent.tui.cost_text import CacheState, merge_spent
 from sevenfold.agent.tui.session_list import (
     NO_PAST_USAGE,
     SHOWN_TURNS,
     UNREADABLE_TITLE,
     PastUsage,
     SessionCard,
+    describe_mail,
     find_past_miss,
     find_session_card,
     list_session_choices,
-    merge_spent,
     read_messages,
     read_past_usage,
     read_session_cards,
@@ -36,6 +37,7 @@ from sevenfold.core.events import CutRegistered, MemoryRecalled
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.prices import CATALOG, sum_costs
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.usage import Usage
 from sevenfold.session.cache.monitor import UsageLedger
 from sevenfold.store.files.folder import Folder
@@ -289,3 +291,29 @@ def test_old_sessions_are_listed_by_their_titles_alone(tmp_path: Path) -> None:
         assert (cards[0].cost, cards[24].cost) == ("$0.00", "")
         assert read_session_preview(sessions, cards[24], CATALOG).startswith("$0.00")
     assert "and 5 older ones" in render_session_cards(cards, NOW)[-1]
+
+
+def test_what_was_told_by_the_program_is_not_shown_as_typed() -> None:
+    told = Message("user", fence_text(TASK_TAG, "Background task-1 (Count): ended with exit code 0"))
+    history = [Message("user", "Count."), Message("assistant", "I do."), told, Message("assistant", "Done.")]
+    tail = render_history_tail(history, TextRenderer(80))
+    assert "› Background" not in tail
+    assert "a message came in: Background task-1 (Count): ended with exit code 0\n\nDone." in tail
+    assert describe_mail(told) == ": Background task-1 (Count): ended with exit code 0"
+
+
+def test_a_call_of_an_agent_that_works_is_no_interrupted_one() -> None:
+    use = ToolUse(ToolUseId("u1"), "shell", freeze_object({"command": "make"}))
+    history = [Message("user", "Build."), Message("assistant", (use,))]
+    assert "○ shell make  running" in render_history_tail(history, TextRenderer(), is_running=True)
+
+
+def test_a_title_or_a_branch_that_has_no_room_is_in_the_remark() -> None:
+    entry = SessionEntry(SessionId("s1"), 9, NOW - timedelta(hours=3))
+    title, branch = "look at the parser and all of its tests", "feature/long-branch-name"
+    (row,) = list_session_choices(
+        [SessionCard(entry=entry, title=title, branch=branch, spent_usd=0.1)], NOW, "", TextRenderer(40)
+    )
+    assert cell_len(row.label) <= 38
+    assert title not in row.label
+    assert row.remark == f"{title}  {branch}"

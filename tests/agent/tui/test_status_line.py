@@ -48,8 +48,13 @@ def test_forty_columns_hold_what_was_spent_and_the_cache() -> None:
     )
     assert render_status_line(status, 40) == "34%  ask  $0.42  opus-5-5  warm 5 min"
     unbilled = render_status_line(replace(status, has_unbilled=True), 60)
-    assert unbilled == "34% context  ask  $0.42+  opus-5-5  cache warm 5 min"
-    assert render_status_line(status, 60) == "34% context  ask  $0.42  opus-5-5  cache warm 5 min"
+    assert unbilled == "34%  ask  $0.42+  opus-5-5  warm 5 min +$0.0313"
+    whole = render_status_line(status, 60)
+    assert whole == "34%  ask  $0.42 (saved $0.50)  opus-5-5  warm 5 min +$0.0313", (
+        "sixty columns hold all of it"
+    )
+    cut = render_status_line(replace(status, cache="cache cut: next prompt up to +$0.0523"), 60)
+    assert cut == "34%  ask  $0.42 (saved $0.50)  opus-5-5  cut +$0.0523"
     assert "$0.42 (saved $0.50)" in render_status_line(status, 100)
     assert render_status_line(status, 100).endswith("then +$0.0313")
 

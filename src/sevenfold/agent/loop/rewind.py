@@ -23,6 +23,8 @@ from sevenfold.store.transcript.records import MessageRecord
 
 COMMAND_TAG = "project-command"
 """Of the fence around the text of a project's command."""
+TASK_TAG, AGENT_TAG = "background-task", "background-agent"
+"""Of the fences in which it is told that one has ended: none of it may count as words of the user."""
 REWIND_REASON = "the user went back to an earlier message"
 PROMPT_TAKEN_BACK_REASON = "the prompt was taken back before it was answered"
 

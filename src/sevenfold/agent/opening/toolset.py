@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from sevenfold.agent.consent import Confirm
+from sevenfold.agent.loop.rewind import TASK_TAG
 from sevenfold.agent.loop.turn import ReadSources
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.mcp.listings import ListingStore
@@ -45,7 +46,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.settings import MemorySettings
 from sevenfold.core.settings.sections import McpSettings, SandboxSettings, ShellSettings, WebSettings
 from sevenfold.core.system import run_blocking
-from sevenfold.core.text.safe_text import quote_name
+from sevenfold.core.text.safe_text import fence_text, quote_name
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.forks.policy import LEAD_NAME
 from sevenfold.session.opening import Workspace
@@ -109,7 +110,7 @@ class AgentToolset:
         """Have what happens in the background told to the agent."""
 
         def tell(task: BackgroundTask) -> None:
-            agent.post(f"Background {task.line}")
+            agent.post(fence_text(TASK_TAG, f"Background {task.line}"))
 
         self.tasks.on_end = tell
 

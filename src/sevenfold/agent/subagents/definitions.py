@@ -23,6 +23,7 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.rewind import AGENT_TAG
 from sevenfold.agent.permissions.guard import AskPermission
 from sevenfold.agent.subagents.messaging import AgentKind, RosterEntry
 from sevenfold.agent.tool import Tool
@@ -313,10 +314,8 @@ class Subagent:
 def render_subagent_end(member: Subagent, ending: SubagentOutcome) -> str:
     """How the end of a background agent is told to whoever started it."""
     who = f"{member.name!r} ({member.entry.description})"
-    return (
-        f"The agent {who} that you started in the background has "
-        f"ended.\n{fence_text('result', ending.render())}"
-    )
+    told = f"The agent {who} that you started in the background has ended."
+    return fence_text(AGENT_TAG, f"{told}\n{fence_text('result', ending.render())}")
 
 
 class AttributedProvider(ProviderWrapper):

@@ -12,10 +12,11 @@ from sevenfold.agent.subagents.agent_team import AgentSummary, AgentTool
 from sevenfold.agent.tools.shell import ShellTool, TaskOutputTool
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
 from sevenfold.agent.tui.cost_text import render_dollars
+from sevenfold.agent.tui.event_text import AGENT_ENDINGS
 from sevenfold.agent.tui.session_list import render_history_tail
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import TurnView
-from sevenfold.core.messages import Message, Text
+from sevenfold.core.messages import Text
 
 RUNNING_STATE = "running"
 MAX_LIVE_TASKS = 4
@@ -64,17 +65,6 @@ def read_summary(agent: Agent) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
-_MAX_MAIL_CHARS = 160
-
-
-def describe_mail(message: Message | None) -> str:
-    """How a message begins that starts a turn."""
-    texts = [block.text for block in message.blocks if isinstance(block, Text)] if message else []
-    first = " ".join("\n".join(texts).strip().partition("\n")[0].split())
-    cut = first if len(first) <= _MAX_MAIL_CHARS else f"{first[:_MAX_MAIL_CHARS]}…"
-    return f": {cut}" if cut else ""
-
-
 def count_running(agent: Agent) -> int:
     tasks, agents = find_background_tasks(agent), find_agent_tool(agent)
     running = len(tasks.running()) if tasks else 0
@@ -94,10 +84,24 @@ def render_live_tasks(agent: Agent, renderer: TextRenderer) -> str:
         for task in (tasks.running() if tasks else ())
     ]
     rows = [row for row in agents.running() if row.state == RUNNING_STATE] if agents else []
-    lines += [_join(f"○ {row.name}", *_facts(row), _describe_work(row)) for row in rows]
+    lines += [_render_agent(row, renderer) for row in rows]
     hidden = len(lines) - MAX_LIVE_TASKS
     shown = [*lines[:MAX_LIVE_TASKS], f"  … {hidden} more: /tasks"] if hidden > 0 else lines
-    return "\n".join(renderer.line(renderer.cut(line), "accent") for line in shown)
+    cut = (renderer.cut(line) for text in shown for line in text.split("\n"))
+    return "\n".join(renderer.line(line, "accent") for line in cut)
+
+
+_LEAST_WORK = 16
+"""Columns that say what an agent does."""
+
+
+def _render_agent(row: AgentSummary, renderer: TextRenderer) -> str:
+    """In a narrow terminal two lines, so that nothing of what it used is cut."""
+    name, (elapsed, *used), work = f"○ {row.name}", _facts(row), _describe_work(row)
+    is_narrow = len(_join(name, elapsed, *used)) + _LEAST_WORK > renderer.columns
+    return (
+        f"{_join(name, elapsed)}\n  {_join(*used, work)}" if is_narrow else _join(name, elapsed, *used, work)
+    )
 
 
 def render_elapsed(elapsed: timedelta) -> str:
@@ -127,12 +131,12 @@ async def end_task(chat: TaskChat, name: str) -> None:
     tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
     if tasks is not None and any(task.id == name for task in tasks.all()):
         await tasks.stop(name)
+        chat.say(f"{name} was ended", "good")
     elif agents is not None and any(row.name == name for row in agents.running()):
+        # Its event says that it was ended.
         await agents.stop(name)
     else:
         chat.say(f"no task {name!r} runs in the background; /tasks lists them", "warning")
-        return
-    chat.say(f"{name} was ended", "good")
 
 
 async def _open(chat: TaskChat, name: str) -> None:
@@ -154,7 +158,8 @@ def _list_rows(agent: Agent) -> list[Choice]:
         *rows,
         *(
             Choice(
-                label=_join(f"{row.name}: {row.state}", *_facts(row), row.task), remark=_find_last_act(row)
+                label=_join(f"{row.name}: {describe_agent_state(row.state)}", *_facts(row), row.task),
+                remark=_find_last_act(row),
             )
             for row in (agents.running() if agents else ())
         ),
@@ -178,9 +183,11 @@ def _show_output(chat: TaskChat, name: str) -> None:
     if member is None:
         chat.say(f"no task {name!r} runs in the background; /tasks lists them", "warning")
         return
-    chat.say(f"{member.name}: {member.state}, {member.entry.description}", "accent")
+    chat.say(f"{member.name}: {describe_agent_state(member.state)}, {member.entry.description}", "accent")
     if member.agent is not None:
-        chat.put(render_history_tail(member.agent.session.history, chat.renderer()) or "nothing was said yet")
+        is_running = member.state == RUNNING_STATE
+        tail = render_history_tail(member.agent.session.history, chat.renderer(), is_running=is_running)
+        chat.put(tail or "nothing was said yet")
     else:
         _say_end(chat, (member.ending.render() if member.ending else "it has not begun yet").split("\n"))
 
@@ -190,6 +197,11 @@ def _say_end(chat: TaskChat, lines: Sequence[str]) -> None:
     if hidden > 0:
         chat.say(f"… {hidden:,} lines before these", "faint")
     chat.say("\n".join(lines[-MAX_OUTPUT_LINES:]).rstrip() or "nothing was printed yet", "faint")
+
+
+def describe_agent_state(state: str) -> str:
+    """Of an agent, as its event says it."""
+    return AGENT_ENDINGS.get(state, state)
 
 
 def _facts(row: AgentSummary) -> list[str]:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
-from sevenfold.agent.tui.background_view import count_running, describe_mail, read_summary, render_live_tasks
+from sevenfold.agent.tui.background_view import count_running, read_summary, render_live_tasks
 from sevenfold.agent.tui.chat_input import (
     MEMORY_PREFIX,
     SHELL_PREFIX,
@@ -19,12 +19,16 @@ from sevenfold.agent.tui.chat_input import (
     QueuedInput,
     TypedLine,
 )
-from sevenfold.agent.tui.cost_text import fill_costs, render_cache_state
+from sevenfold.agent.tui.cost_text import fill_costs, merge_spent, render_cache_state
 from sevenfold.agent.tui.error_text import render_error
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt, find_hidden_request
 from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.render.status_line import FRAME_TIME, BusyLine, StatusLine, render_status_line
-from sevenfold.agent.tui.session_list import NO_PAST_USAGE, merge_spent, render_history_tail
+from sevenfold.agent.tui.session_list import (
+    NO_PAST_USAGE,
+    describe_mail,
+    render_history_tail,
+)
 from sevenfold.agent.tui.slash_commands import (
     COMMAND_PREFIX,
     ChatServices,

@@ -142,6 +142,14 @@ _LAYERS = {
 }
 
 
+def merge_spent(earlier: Sequence[SpendSummary], now: Sequence[SpendSummary]) -> tuple[SpendSummary, ...]:
+    """Both, by whose calls they were."""
+    merged = {one.who: one for one in earlier}
+    for one in now:
+        merged[one.who] = merged[one.who] + one if one.who in merged else one
+    return tuple(merged.values())
+
+
 def list_layer_costs(spent: Sequence[SpendSummary]) -> list[LabelledText]:
     """One row for the conversation and for each layer that asks a model."""
     return [

@@ -54,7 +54,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.ExtractionSkipped: _Row(5, "the turn was not searched for memories: {reason}"),
     events.IndexCut: _Row(5, "the index of memories was cut by {lines} lines: {reason}", True),
     events.MemoryLagged: _Row(5, "files of the memory folder are behind its history: {reason}", True),
-    events.MemoryChanged: _Row(5, "{keys} changed ({kind}, by {who})"),
+    events.MemoryChanged: _Row(5, "{keys} {kind} by {who}"),
     events.MemoryEdited: _Row(
         5, "{key} was edited outside; the text from before is used until `sevenfold memory review`", True
     ),
@@ -206,8 +206,11 @@ def _word_names(event: Event) -> dict[str, str]:
             return {"cause": PREFIX_CAUSES.get(event.cause, event.cause)}
         case events.CacheMissed():
             return {"cause": _MISSES.get(event.cause, PREFIX_CAUSES.get(event.cause, event.cause))}
+        case events.MemoryChanged():
+            who = _AUTHORS.get(event.who, event.who)
+            return {"kind": _CHANGES.get(event.kind, event.kind), "who": who}
         case events.AgentEnded() | events.ForkEnded():
-            return {"ended": _ENDINGS.get(event.outcome, f"ended: {event.outcome}")}
+            return {"ended": AGENT_ENDINGS.get(event.outcome, f"ended: {event.outcome}")}
         case _:
             return {}
 
@@ -236,7 +239,25 @@ _METHODS = {
     "clip": "clipping",
 }
 """Where the name of a strategy says little."""
-_ENDINGS = {
+_AUTHORS = {
+    "user": "you",
+    "agent": "the agent",
+    "fork": "the search of the turn",
+    "dream": "a dream",
+    "sync": "the team's server",
+    "outside edit": "an edit outside",
+}
+_CHANGES = {
+    "adopt": "taken in",
+    "commit": "changed",
+    "revert": "taken back",
+    "accept": "accepted",
+    "reject": "rejected",
+    "trust": "trusted",
+    "purge": "erased",
+    "outside": "edited",
+}
+AGENT_ENDINGS = {
     "answered": "has answered",
     "failed": "failed",
     "cancelled": "was ended",
@@ -249,17 +270,19 @@ _UNDO: dict[type[Event], str] = {
     events.ResultsCleared: "the results stay in the transcript: /export writes them out",
     events.HistoryCompacted: "nothing left the transcript; Ctrl-O or /expand shows the summary",
     events.NotesUpdated: "notes are a file beside the session; the next update rewrites them",
-    events.MemoryChanged: "/memory diff shows it, /memory undo takes it back",
-    events.ExtractionEnded: "/memory log shows what was written, /memory undo takes it back",
+    events.ExtractionEnded: "/memory log shows what was written",
     events.MemoryQuarantined: "/memory review accepts or rejects it",
     events.MemoryRecalled: "/recalled shows why, and forgets it",
-    events.DreamEnded: "/memory diff shows it, /memory undo takes it back",
     events.WorktreeKept: "git worktree remove takes it away",
 }
 
 
 def find_undo(event: Event) -> str:
-    """How to look at what a layer did, or take it back; empty where there is no more to see."""
+    """How to look at what a layer did, or take it back; empty where there is no more to see. A change of
+    memories is named, because others may have followed it."""
+    change = event.transaction if isinstance(event, events.MemoryChanged | events.DreamEnded) else ""
+    if change:
+        return f"/memory diff {change} shows it, /memory revert {change} takes it back"
     return _UNDO.get(type(event), "")
 
 

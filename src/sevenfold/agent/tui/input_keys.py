@@ -105,7 +105,8 @@ def add_menu_keys(keys: KeyBindings, delegate: KeyDelegate, typing: Filter, is_e
     in_menu = typing & is_empty & Condition(lambda: delegate.menu is not None)
 
     def bind(name: MenuKey) -> None:
-        @keys.add(name, filter=in_menu)
+        # Esc at once: what is typed after it is no chord.
+        @keys.add(name, filter=in_menu, eager=name == "escape")
         def press(_: KeyPressEvent) -> None:
             if not delegate.press(name) and name == "escape":
                 delegate.escape()

@@ -39,6 +39,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.secrets import describe_refusal
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
+from sevenfold.core.tokens import convert_tokens
 from sevenfold.store.project.git import read_branch
 
 
@@ -276,6 +277,7 @@ def _explain_switch(chat: InspectedChat, model: Model, now: datetime) -> str:
     tokens, here = chat.view.status.context_tokens, chat.view.cache
     if not tokens:
         return "nothing is cached yet: a switch costs nothing"
+    tokens = convert_tokens(tokens, chat.services.catalog.find(chat.agent.frame.model), model)
     price = price_first_prompt(tokens, model, now.date(), here.ttl if here else FIVE_MINUTES)
     cost = "at a price that is not known" if price is None else f"for about {render_dollars(price)}"
     there = chat.view.caches.get(model.name)

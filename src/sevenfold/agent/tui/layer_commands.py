@@ -123,6 +123,8 @@ async def explain_break(chat: InspectedChat, _: str) -> None:
         )
         if event.layer == COMPACTION_LAYER and isinstance(before, events.HistoryCompacted):
             # The cut is announced with the request after it; what was done stands in the event before.
+            done = render_event_text(before)
+            title = done.text if done else title
             rows = [*_list_facts(before, chat.agent), *rows]
     if cost := _describe_cost(found, chat.services.catalog, bill, chat.agent.frame.model):
         rows.append(LabelledText("cost", cost))

@@ -67,7 +67,8 @@ class OpenQuestions:
         """The menu that keys are for; None: they are for the input."""
         if self._asking.question is not None:
             return self._asking.menu if self._is_listening and self._surface.is_typed else None
-        return self.choosing.menu if self._surface.is_typed else None
+        menu = self.choosing.menu
+        return menu if self._surface.is_typed and menu is not None and not menu.is_over else None
 
     @property
     def is_asking(self) -> bool:

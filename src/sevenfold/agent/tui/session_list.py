@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import cast
 
-from sevenfold.agent.loop.rewind import extract_typed_text
+from sevenfold.agent.loop.rewind import AGENT_TAG, TASK_TAG, extract_typed_text
 from sevenfold.agent.subagents.messaging import read_started_agents
 from sevenfold.agent.tui.choice_menu import Choice
 from sevenfold.agent.tui.cost_text import CacheState, CutBill, read_cache_state, read_cut_bill
 from sevenfold.agent.tui.event_text import RESUMED_CAUSE
-from sevenfold.agent.tui.render.markdown_stream import ProseBlock
-from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.agent.tui.render.markdown_stream import MarkdownStream, render_spaced
+from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.core import events
 from sevenfold.core.errors import StoreError, WireError
 from sevenfold.core.events import CacheMissed, CutRegistered, Event
@@ -28,6 +28,7 @@ from sevenfold.core.messages import Message, RecordId, Text, ToolResult, ToolUse
 from sevenfold.core.prices import Catalog
 from sevenfold.core.usage import NO_USAGE, Usage, read_stored_usage
 from sevenfold.layers.compaction.summary import is_summary_head
+from sevenfold.layers.forks.policy import MAIL_MARK
 from sevenfold.layers.memory.extraction.policy import extract_user_words
 from sevenfold.session.budget import MAIN_KIND
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
@@ -227,6 +228,10 @@ def read_messages(sessions: Folder, session: str) -> Sequence[Message]:
     return tuple(found.values()) if is_compacted else ()
 
 
+_MARKUP = re.compile(r"\*\*(\S[^*\n]*)\*\*|^#+ ", re.MULTILINE)
+"""Of markdown, what a line of plain text is easier to read without."""
+
+
 def read_last_answer(sessions: Folder, session: str) -> str:
     """What was said last, in one line."""
     last = ""
@@ -236,7 +241,7 @@ def read_last_answer(sessions: Folder, session: str) -> str:
                 message = line.record.body.message
                 texts = (block.text for block in message.blocks if isinstance(block, Text))
                 if message.role == "assistant":
-                    last = " ".join(" ".join(texts).split()) or last
+                    last = " ".join(_MARKUP.sub(r"\1", "\n".join(texts)).split()) or last
     except StoreError:
         return UNREADABLE_TITLE
     return last if len(last) <= PREVIEW_LENGTH else f"{last[: PREVIEW_LENGTH - 1]}…"
@@ -348,34 +353,31 @@ def _read_acts(sessions: Folder, session: str) -> Iterator[LayerAct]:
         return
 
 
-def merge_spent(earlier: Sequence[SpendSummary], now: Sequence[SpendSummary]) -> tuple[SpendSummary, ...]:
-    """Both, by whose calls they were."""
-    merged = {one.who: one for one in earlier}
-    for one in now:
-        merged[one.who] = merged[one.who] + one if one.who in merged else one
-    return tuple(merged.values())
-
-
 def list_session_choices(
     cards: Sequence[SessionCard], now: datetime, here: str, renderer: TextRenderer
 ) -> list[Choice]:
-    """Sessions in a menu: title, age, cost and branch below each other. Whatever of a title has no room is
-    found by the filter all the same."""
+    """Sessions in a menu: title, age, cost and branch below each other. Whatever of title and branch has no
+    room is in the remark, and found by the filter all the same."""
     ages = [render_age(now - card.entry.modified) for card in cards]
     costs = [card.cost for card in cards]
     notes = [" ".join((card.branch, "(this one)" if card.entry.id == here else "")).strip() for card in cards]
     age_size, cost_size = max(map(len, ages), default=0), max(map(len, costs), default=0)
-    note_size = min(max(map(len, notes), default=0), renderer.columns // 4)
-    room = max(renderer.columns - age_size - cost_size - note_size - _ROW_GAPS, _LEAST_TITLE)
+    room = renderer.columns - age_size - cost_size - _ROW_GAPS
+    note_size = max(0, min(max(map(len, notes), default=0), renderer.columns // 4, room - _LEAST_TITLE))
+    room = max(room - note_size, _LEAST_TITLE)
     titles = [renderer.fit(card.title, room) for card in cards]
     labels = [
-        f"{title}  {age:>{age_size}}  {cost:>{cost_size}}  {note}".rstrip()
+        f"{title}  {age:>{age_size}}  {cost:>{cost_size}}  {renderer.fit(note, note_size)}".rstrip()
         for title, age, cost, note in zip(titles, ages, costs, notes, strict=True)
     ]
-    return [Choice(label=label, remark=card.title) for label, card in zip(labels, cards, strict=True)]
+    wholes = (
+        "  ".join(part for part in (card.title, note) if part)
+        for card, note in zip(cards, notes, strict=True)
+    )
+    return [Choice(label=label, remark=whole) for label, whole in zip(labels, wholes, strict=True)]
 
 
-_ROW_GAPS = 13
+_ROW_GAPS = 9
 """Columns between the parts of a row, before the first and after the last."""
 _LEAST_TITLE = 12
 
@@ -419,29 +421,54 @@ def render_age(age: timedelta) -> str:
     return "just now"
 
 
-def render_history_tail(history: Sequence[Message], renderer: TextRenderer) -> str:
+_MAIL_MARKS = (MAIL_MARK, f"<{TASK_TAG} ", f"<{AGENT_TAG} ")
+_MAX_MAIL_CHARS = 160
+
+
+def describe_mail(message: Message | None) -> str:
+    """How a message begins that starts a turn, after the tags that say whose it is."""
+    texts = [block.text for block in message.blocks if isinstance(block, Text)] if message else []
+    lines = (line for text in texts for line in text.split("\n") if not line.lstrip().startswith("<"))
+    first = " ".join(next((line for line in lines if line.strip()), "").split())
+    cut = first if len(first) <= _MAX_MAIL_CHARS else f"{first[:_MAX_MAIL_CHARS]}…"
+    return f": {cut}" if cut else ""
+
+
+def _is_mail(message: Message) -> bool:
+    texts = (block.text for block in message.blocks if isinstance(block, Text))
+    return message.role == "user" and any(text.startswith(_MAIL_MARKS) for text in texts)
+
+
+def render_history_tail(
+    history: Sequence[Message], renderer: TextRenderer, *, is_running: bool = False
+) -> str:
     """The last turns as they were shown: what was asked, which tools ran, what was answered. Of a turn of
-    many rounds, the last ones."""
+    many rounds, the last ones. `is_running`: a call that has no result yet runs; else it was interrupted."""
     starts = [at for at, message in enumerate(history) if _read_prompt(message)]
     if not starts:
         return ""
     shown, hidden = starts[-SHOWN_TURNS:], len(starts) - SHOWN_TURNS
     parts = [renderer.line(f"… {hidden} earlier turns", "faint")] if hidden > 0 else []
     for start, end in zip(shown, [*shown[1:], len(history)], strict=True):
-        parts += _render_turn(history[start:end], renderer)
+        parts += _render_turn(history[start:end], renderer, "running" if is_running else "interrupted")
     return "\n".join(parts)
 
 
-def _render_turn(turn: Sequence[Message], renderer: TextRenderer) -> list[str]:
-    answers = [message for message in turn if message.role == "assistant"]
+def _render_turn(turn: Sequence[Message], renderer: TextRenderer, unfinished: str) -> list[str]:
+    answers = [message for message in turn if message.role == "assistant" or _is_mail(message)]
+    ends = {
+        block.id: unfinished for message in turn for block in message.blocks if isinstance(block, ToolUse)
+    }
     results = [block for message in turn for block in message.blocks if isinstance(block, ToolResult)]
-    # A call that has no result was interrupted with the program.
-    ends: dict[ToolUseId, str] = {item.tool_use_id: "failed" if item.is_error else "" for item in results}
+    ends |= {item.tool_use_id: "failed" if item.is_error else "" for item in results}
     parts = ["", renderer.prompt(_read_prompt(turn[0]))]
     if hidden := len(answers[:-SHOWN_ROUNDS]):
         parts += ["", renderer.line(f"… {hidden:,} earlier rounds", "faint")]
     for message in answers[-SHOWN_ROUNDS:]:
-        parts += _render_answer(message, ends, renderer)
+        if message.role == "assistant":
+            parts += _render_answer(message, ends, renderer)
+        else:
+            parts += ["", renderer.line(f"a message came in{describe_mail(message)}", "accent")]
     return parts
 
 
@@ -449,18 +476,23 @@ def _render_answer(message: Message, ends: Mapping[ToolUseId, str], renderer: Te
     parts: list[str] = []
     for block in message.blocks:
         if isinstance(block, Text) and block.text.strip():
-            lines = renderer.markdown(ProseBlock(block.text.strip())).split("\n")
+            stream = MarkdownStream()
+            blocks = (*stream.feed(block.text.strip()), *stream.end())
+            lines = "\n".join(render_spaced(renderer, each) for each in blocks).split("\n")
             hidden = len(lines) - SHOWN_ANSWER_LINES
-            parts += ["", *lines[:SHOWN_ANSWER_LINES]]
+            parts += lines[:SHOWN_ANSWER_LINES]
             parts += [renderer.line(f"… {hidden} more lines", "faint")] if hidden > 0 else []
         elif isinstance(block, ToolUse):
             title = f"{block.name} {_first_argument(block)}".rstrip()
-            end = ends.get(block.id, "interrupted")
-            line = f"✗ {title}  {end}" if end else f"● {title}"
-            parts.append(renderer.line(line, "error" if end else "faint", hang=2))
+            end = ends[block.id]
+            mark, tone = _CALL_ENDS.get(end, ("✗", "error"))
+            parts.append(renderer.line(f"{mark} {title}  {end}".rstrip(), tone, hang=2))
     return parts
 
 
+_CALL_ENDS: dict[str, tuple[str, TextTone]] = {"": ("●", "faint"), "running": ("○", "accent")}
+
+
 def _first_argument(use: ToolUse) -> str:
-    value = next((value for value in use.input.values() if isinstance(value, str)), "")
-    return value.split("\n")[0][:TITLE_LENGTH]
+    value = next((value for value in use.input.values() if isinstance(value, str)), "").split("\n")[0]
+    return value if len(value) <= TITLE_LENGTH else f"{value[: TITLE_LENGTH - 1]}…"

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Protocol, TypeAlias
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.tui.background_view import end_task, find_agent_tool, run_tasks
+from sevenfold.agent.tui.background_view import describe_agent_state, end_task, find_agent_tool, run_tasks
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, choose_filtered
 from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, fill_command, make_command_prompt
 from sevenfold.agent.tui.inspect_commands import INSPECT_COMMANDS
@@ -343,7 +343,10 @@ async def _agents(chat: ChatHandle, _: str) -> None:
         return
     kinds = (line.removeprefix("- ").partition(": ") for line in agents.listing())
     chat.put(renderer.rows(LabelledText(name, what) for name, _, what in kinds))
-    running = [LabelledText(row.name, f"{row.state}, {row.activity}") for row in agents.running()]
+    running = [
+        LabelledText(row.name, f"{describe_agent_state(row.state)}, {row.activity}")
+        for row in agents.running()
+    ]
     if running:
         chat.put("\n" + renderer.rows(running, "accent"))
 
@@ -379,11 +382,13 @@ async def choose_session(chat: ChatHandle, cards: Sequence[SessionCard]) -> Sess
         cards = cards[:MAX_PRICED_SESSIONS]  # more would scroll away
     now, here = datetime.now(UTC), chat.agent.session.id
     rows = list_session_choices(cards, now, here, chat.renderer())
-    menu = FilterMenu(
-        title="go on with a session",
-        choices=rows,
-        preview=lambda at: chat.services.preview_session(cards[at]),
-    )
+
+    def preview(at: int) -> str:
+        row, end = rows[at], chat.services.preview_session(cards[at])
+        is_whole = all(part in row.label for part in row.remark.split("  "))
+        return end if is_whole else "\n".join(part for part in (row.remark, end) if part)
+
+    menu = FilterMenu(title="go on with a session", choices=rows, preview=preview)
     at = await choose_filtered(chat, menu)
     return None if at is None else cards[at]
 

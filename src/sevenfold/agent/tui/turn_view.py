@@ -27,7 +27,7 @@ from sevenfold.agent.tools.executor import MAIN_AGENT
 from sevenfold.agent.tui.cost_text import CacheState, CutBill, read_cache_state, read_cut_bill
 from sevenfold.agent.tui.error_text import find_retry_remedy, render_retry
 from sevenfold.agent.tui.event_text import render_event_text
-from sevenfold.agent.tui.render.markdown_stream import MarkdownBlock, MarkdownStream
+from sevenfold.agent.tui.render.markdown_stream import MarkdownBlock, MarkdownStream, render_spaced
 from sevenfold.agent.tui.render.status_line import StatusLine
 from sevenfold.agent.tui.render.tool_lines import SLOW_TOOL_TIME, list_output_lines, render_tool_head
 from sevenfold.agent.tui.session_list import (
@@ -45,6 +45,7 @@ from sevenfold.core.events import (
     CompactionStarted,
     CutRegistered,
     Event,
+    ExtractionEnded,
     ExtraRestored,
     FileRestored,
     ForkEnded,
@@ -52,6 +53,7 @@ from sevenfold.core.events import (
     McpFailed,
     RetryScheduled,
     ToolDenied,
+    VariablesHeld,
 )
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import ToolUse, ToolUseId
@@ -302,7 +304,7 @@ class TurnView:
         parts = [self._thinking_line(renderer)] if self._thinking else []
         growing = self._stream.growing(renderer.columns)
         if growing is not None:
-            parts.append(_spaced(renderer, growing))
+            parts.append(render_spaced(renderer, growing))
         for running in (*self._running.values(), *([self._command] if self._command else [])):
             took = self._clock.uptime() - running.since
             seconds = f"  {int(took.total_seconds())} s" if took >= SLOW_TOOL_TIME else ""
@@ -350,7 +352,7 @@ class TurnView:
     def _put_blocks(self, blocks: Iterable[MarkdownBlock]) -> None:
         renderer = self._surface.renderer()
         for block in blocks:
-            self._surface.put(_spaced(renderer, block))
+            self._surface.put(render_spaced(renderer, block))
             self._is_after_tool = False
 
     def _thinking_line(self, renderer: TextRenderer) -> str:
@@ -432,27 +434,30 @@ class TurnView:
             self.caches.pop(self.model, None)
         self.status = replace(self.status, context_tokens=seen.context_tokens, limit_tokens=seen.limit_tokens)
 
-    def _has_failed(self, event: Event) -> bool:
-        """Whether a server fails again, as it did before."""
-        return isinstance(event, McpFailed) and any(
-            isinstance(act.event, McpFailed)
-            and (act.event.server, act.event.reason) == (event.server, event.reason)
-            for act in self.acts
-        )
+    def _is_said(self, event: Event) -> bool:
+        """Whether it was said before, or something else says it; `/layers` has all."""
+        match event:
+            case McpFailed():  # a server is tried again many times, and /mcp has its state
+                past = (act.event for act in self.acts if isinstance(act.event, McpFailed))
+                return (event.server, event.reason) in ((one.server, one.reason) for one in past)
+            case VariablesHeld():  # an agent lacks what its starter does
+                return any(act.event == event for act in self.acts)
+            case ToolDenied():  # the call itself says so when it ends
+                return event.who == MAIN_AGENT
+            case ExtractionEnded():  # what was remembered has a line of its own
+                return not (event.waiting or event.refused)
+            case AgentEnded() | ForkEnded():  # a message says so, or what came of it
+                return event.outcome == "answered"
+            case _:  # the call says so
+                return isinstance(event, AgentStarted)
 
     def _show_act(self, seen: LayerActed) -> None:
-        is_repeated = self._has_failed(seen.event)
+        is_said = self._is_said(seen.event)
         self.acts.append(LayerAct(self._clock.now(), seen.event, self._prompt, self.model))
         if isinstance(seen.event, CutRegistered):
             self.bill_after_cut, self._is_after_cut = None, True
-        if isinstance(seen.event, ToolDenied) and seen.event.who == MAIN_AGENT:
-            return  # the call itself says so when it ends
-        if is_repeated:
-            return  # a server is tried again many times, and /mcp has its state
-        if isinstance(seen.event, AgentStarted) or (
-            isinstance(seen.event, AgentEnded | ForkEnded) and seen.event.outcome == "answered"
-        ):
-            return  # a call, a message or what came of it says so; /layers has all
+        if is_said:
+            return
         if isinstance(seen.event, RetryScheduled):
             self._show_retry(seen.event)
             return
@@ -483,9 +488,3 @@ class TurnView:
             self.say(f"· {shown.text}", "warning")
             if remedy := find_retry_remedy(event):
                 self.say(remedy, "warning")
-
-
-def _spaced(renderer: TextRenderer, block: MarkdownBlock) -> str:
-    """An empty line before each block, but not between the parts of one."""
-    painted = renderer.markdown(block)
-    return f"\n{painted}" if block.is_first else painted

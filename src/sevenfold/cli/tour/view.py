@@ -168,7 +168,7 @@ SHOWN_ONCE = (events.ResultSpilled, events.NotesUpdated)
 """Printed the first time only: they happen in every turn."""
 NEVER_SHOWN = (
     *(events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted, events.ForkEnded),
-    *(events.MemoryChanged, events.DreamStarted, events.DreamProgressed, events.DreamEnded),
+    *(events.DreamStarted, events.DreamProgressed, events.DreamEnded),
 )
 TOUR_PARTS = len(TOUR_STEPS) + len(SECOND_DAY_STEPS) + len(("a dream", "the team"))
 BILL_REASON = (
@@ -301,6 +301,8 @@ class TourView(TourGuide):
         kind = type(seen.event)
         if isinstance(seen.event, events.ForkEnded):
             self._show_fork(seen.event)
+        if isinstance(seen.event, events.MemoryChanged) and seen.event.who != "fork":
+            return  # what the dream changed is shown as a whole
         if kind in NEVER_SHOWN or (kind in SHOWN_ONCE and kind in self._explained):
             return
         self._view.watch(seen)

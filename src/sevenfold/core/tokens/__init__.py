@@ -47,6 +47,7 @@ __all__ = [
     "TokenBreakdown",
     "TokenEstimator",
     "TokenMix",
+    "convert_tokens",
     "measure_context",
 ]
 
@@ -55,6 +56,13 @@ SAFETY_FACTOR = Fraction(4, 3)
 
 NEWER_TOKENIZER_SCALE = 1.3
 """The newer tokenizer counts about 30% more for the same text; our weights were measured on the older one."""
+
+
+def convert_tokens(tokens: int, counted_by: Model, wanted: Model) -> int:
+    """What another model counts for a text of so many tokens, about."""
+    scales = {"older": 1.0, "newer": NEWER_TOKENIZER_SCALE}
+    return round(tokens * scales[wanted.tokenizer] / scales[counted_by.tokenizer])
+
 
 _NOTHING = TokenMix()
 UNCALIBRATED = Calibration(TokenMix(1.0, 1.0, 1.0, 1.0))

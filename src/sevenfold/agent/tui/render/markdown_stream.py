@@ -49,6 +49,12 @@ class BlockRenderer(Protocol):
     def markdown(self, block: MarkdownBlock) -> str: ...
 
 
+def render_spaced(renderer: BlockRenderer, block: MarkdownBlock) -> str:
+    """An empty line before each block, but not between the parts of one."""
+    painted = renderer.markdown(block)
+    return f"\n{painted}" if block.is_first else painted
+
+
 @dataclass(frozen=True, slots=True)
 class _Fence:
     mark: str

@@ -6,6 +6,7 @@ Also the line that says what a turn is doing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -45,12 +46,10 @@ class StatusLine:
 def render_status_line(status: StatusLine, columns: int) -> str:
     """At most `columns` characters: details go first, then what matters least, and only the news is cut in
     mid-word."""
-    parts = _parts(status, is_full=True)
-    if len(_GAP.join(parts)) > columns:
-        parts = _parts(status, is_full=False)
-    short = [part.removesuffix(" context").removeprefix("cache ") for part in parts]
-    if len(_GAP.join(parts)) > columns >= len(_GAP.join(short)):
-        parts = short
+    parts = next(
+        (parts for parts in _list_forms(status) if len(_GAP.join(parts)) <= columns),
+        _parts(status, has_saved=False, has_price=False),
+    )
     while parts and len(_GAP.join(parts)) > columns:
         parts.pop()
     line = _GAP.join(parts)
@@ -61,17 +60,29 @@ def render_status_line(status: StatusLine, columns: int) -> str:
     return f"{line}{_GAP}{news}" if line else news
 
 
-def _parts(status: StatusLine, *, is_full: bool) -> list[str]:
+def _list_forms(status: StatusLine) -> Iterator[list[str]]:
+    """The line with less and less: words that say little, what was saved, what the next pause costs."""
+    for has_saved, has_price in ((True, True), (False, True), (False, False)):
+        parts = _parts(status, has_saved=has_saved, has_price=has_price)
+        yield parts
+        yield [_WORDS.sub("", part) for part in parts]
+
+
+_WORDS = re.compile(" context$|^cache |, then(?= )|: next prompt(?: up to)?(?= )")
+"""Words that a narrow line does without."""
+
+
+def _parts(status: StatusLine, *, has_saved: bool, has_price: bool) -> list[str]:
     """The most important first."""
     parts = [_context(status)]
     parts += [f"{status.queued} queued"] if status.queued else []
     parts += [f"{status.tasks} task{'' if status.tasks == 1 else 's'}"] if status.tasks else []
     saved = status.saved_usd
-    is_saved = is_full and saved is not None and saved >= _LEAST_SAVED
+    is_saved = has_saved and saved is not None and saved >= _LEAST_SAVED
     parts += [status.mode, _cost(status) + (f" (saved ${saved:.2f})" if is_saved else "")]
     parts += [status.model.removeprefix("claude-")]
     if not status.is_working:
-        parts.append(status.cache if is_full else re.split(r"[,:]", status.cache)[0])
+        parts.append(status.cache if has_price else re.split(r"[,:]", status.cache)[0])
     return [part for part in parts if part]
 
 
