@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -45,7 +46,8 @@ class Walk:
         self.stage.wait_until(
             lambda: (
                 self.stage.is_drawn
-                and "opus-5-5" in self.stage.shown
+                # Where there is little room, the status line is without the model.
+                and re.search(r"\$\d+\.\d\d", self.stage.shown.rpartition("›")[2]) is not None
                 and "working" not in self.stage.shown
                 and self.stage.shown.rpartition("›")[2].split("\n")[0].strip() == ""
             ),

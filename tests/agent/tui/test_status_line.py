@@ -49,6 +49,8 @@ def test_forty_columns_hold_what_was_spent_and_the_cache() -> None:
     assert render_status_line(status, 40) == "34%  ask  $0.42  opus-5-5  warm 5 min"
     unbilled = render_status_line(replace(status, has_unbilled=True), 60)
     assert unbilled == "34%  ask  $0.42+  opus-5-5  warm 5 min +$0.0313"
+    busy = render_status_line(replace(status, tasks=1), 40)
+    assert busy == "34%  1 task  ask  $0.42  warm 5 min", "the header has the model"
     whole = render_status_line(status, 60)
     assert whole == "34%  ask  $0.42 (saved $0.50)  opus-5-5  warm 5 min +$0.0313", (
         "sixty columns hold all of it"

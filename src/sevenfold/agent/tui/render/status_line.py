@@ -48,7 +48,7 @@ def render_status_line(status: StatusLine, columns: int) -> str:
     mid-word."""
     parts = next(
         (parts for parts in _list_forms(status) if len(_GAP.join(parts)) <= columns),
-        _parts(status, has_saved=False, has_price=False),
+        _parts(status, has_saved=False, has_price=False, has_model=True),
     )
     while parts and len(_GAP.join(parts)) > columns:
         parts.pop()
@@ -61,9 +61,10 @@ def render_status_line(status: StatusLine, columns: int) -> str:
 
 
 def _list_forms(status: StatusLine) -> Iterator[list[str]]:
-    """The line with less and less: words that say little, what was saved, what the next pause costs."""
-    for has_saved, has_price in ((True, True), (False, True), (False, False)):
-        parts = _parts(status, has_saved=has_saved, has_price=has_price)
+    """The line with less and less: words that say little, what was saved, what the next pause costs, the
+    model."""
+    for left in range(4):
+        parts = _parts(status, has_saved=left < 1, has_price=left < 2, has_model=left < 3)
         yield parts
         yield [_WORDS.sub("", part) for part in parts]
 
@@ -72,7 +73,7 @@ _WORDS = re.compile(" context$|^cache |, then(?= )|: next prompt(?: up to)?(?= )
 """Words that a narrow line does without."""
 
 
-def _parts(status: StatusLine, *, has_saved: bool, has_price: bool) -> list[str]:
+def _parts(status: StatusLine, *, has_saved: bool, has_price: bool, has_model: bool) -> list[str]:
     """The most important first."""
     parts = [_context(status)]
     parts += [f"{status.queued} queued"] if status.queued else []
@@ -80,7 +81,7 @@ def _parts(status: StatusLine, *, has_saved: bool, has_price: bool) -> list[str]
     saved = status.saved_usd
     is_saved = has_saved and saved is not None and saved >= _LEAST_SAVED
     parts += [status.mode, _cost(status) + (f" (saved ${saved:.2f})" if is_saved else "")]
-    parts += [status.model.removeprefix("claude-")]
+    parts += [status.model.removeprefix("claude-")] if has_model else []
     if not status.is_working:
         parts.append(status.cache if has_price else re.split(r"[,:]", status.cache)[0])
     return [part for part in parts if part]
