@@ -362,7 +362,15 @@ RULE_PHASES: dict[RulePhase, tuple[str, ...]] = {
         *("cargo add", "cargo install", "go get", "go install", "gem install", "bundle add", "brew install"),
         *("apt install", "apt-get install", "npm install-clean", "deno add", "deno install", "dotnet add"),
         *("dotnet tool install", "snap install", "choco install", "winget install", "rustup component add"),
-        *("rustup target add", "rustup toolchain install"),
+        *("rustup target add", "rustup toolchain install", "zypper in", "brew bundle", "nix profile install"),
+        *(
+            "nix profile add",
+            "mise install",
+            "asdf install",
+            "mix deps.get",
+            "flutter pub add",
+            "dart pub add",
+        ),
     ),
     "before-delete": (
         *("rm", "rmdir", "unlink", "shred", "git rm", "git clean", "git branch -d", "git branch -D"),

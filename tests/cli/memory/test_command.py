@@ -179,6 +179,22 @@ def test_what_waits_twice_for_one_memory_is_named_by_id(ask: Ask, parsed: Parse,
     assert parsed("review") == []
 
 
+def test_what_can_no_longer_be_accepted_waits_and_the_rest_is_accepted(
+    ask: Ask, parsed: Parse, project: Path
+) -> None:
+    with opened(project) as found, MemoryDir(found) as memory:
+        ids = [
+            memory.propose([Write(f"{name}.md", f"Number {n}.", None)], FOREIGN, "read").id
+            for n, name in enumerate(("deploy", "deploy", "push"))
+        ]
+    told = ask("review", "--accept", "all", code=1)
+    assert f"{ids[1]} still waits: deploy.md changed since it was proposed" in told
+    assert "undo` takes back the last of them" in told
+    assert {item["key"] for item in parsed()} == {"deploy.md", "push.md"}
+    assert [item["id"] for item in parsed("review")] == [ids[1]]
+    assert "undone: push.md" in ask("undo")
+
+
 def test_what_is_rejected_is_gone(ask: Ask, parsed: Parse, project: Path) -> None:
     ask("review", "--reject", propose(project))
     assert parsed("review") == []

@@ -31,6 +31,9 @@ SUNDAY = date(2026, 11, 15)
         ("As of today the API is v2.", "As of 2026-11-15 the API is v2."),
         ("It broke last night.", "It broke on 2026-11-14."),
         ("The day before yesterday Ann left.", "On 2026-11-13 Ann left."),
+        ("3 days ago we moved.", "On 2026-11-12 we moved."),
+        ("The move is planned for tomorrow.", "The move is planned for 2026-11-16."),
+        ("Decisions:\n- We moved yesterday.", "Decisions:\n- We moved on 2026-11-14."),
         ("The freeze ends next Friday.", "The freeze ends next Friday (said on 2026-11-15)."),
     ],
 )
@@ -82,6 +85,13 @@ def test_a_relative_date_becomes_the_day_that_was_meant(said: str, means: str) -
         "    we moved yesterday",
         "$ echo we moved yesterday",
         "x = 1  # moved yesterday",
+        "We moved yesterday.csv to the archive.",
+        "We deleted rows created 30 days ago.",
+        "Imagine we shipped last week.",
+        "E.g. the invoice was paid 2 days ago.",
+        "The bot's template:\nWe moved the API yesterday.",
+        "## Example reply\n\nYour order was shipped yesterday.",
+        "Our joke:\n- The build was fixed yesterday.",
     ],
 )
 def test_what_means_no_one_day_or_is_no_prose_stays(text: str) -> None:
@@ -91,6 +101,11 @@ def test_what_means_no_one_day_or_is_no_prose_stays(text: str) -> None:
 def test_what_a_person_asks_for_now_is_dated_and_nowadays_is_not() -> None:
     assert resolve_relative_dates("Freeze it until tomorrow.", SUNDAY) == "Freeze it until 2026-11-16."
     assert resolve_relative_dates("Today we use Postgres.", SUNDAY) == "Today we use Postgres."
+
+
+def test_a_date_behind_a_preposition_takes_no_second_one() -> None:
+    assert resolve_relative_dates("Up to last month it was 50.", SUNDAY) == "Up to October 2026 it was 50."
+    assert resolve_relative_dates("Keep it for tomorrow.", SUNDAY) == "Keep it for 2026-11-16."
 
 
 def test_a_fence_that_is_never_closed_is_code_to_its_end() -> None:

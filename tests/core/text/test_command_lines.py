@@ -48,6 +48,7 @@ def test_words_that_only_speak_of_a_command_are_not_it() -> None:
         ("coverage run -m pytest", "pytest"),
         ("python -m pytest", "python -m pytest"),
         ("python3 -m pip install rich", "pip install"),
+        ("cargo +nightly test", "cargo test"),
     ],
 )
 def test_a_command_is_found_behind_variables_and_as_a_module(line: str, wanted: str) -> None:

@@ -136,6 +136,11 @@ def test_a_list_item_that_is_there_twice_in_one_list_goes() -> None:
         "- He may deploy.\n- She may deploy.\n",
         "- [ ] back it up\n- [ ] migrate\n- [ ] back it up\n",
         "- Q: why?\n- A: cost\n- Q: why?\n- A: speed\n",
+        "- restart api\n- check health\n- restart worker\n- check health\n",
+        "- Wake the server.\n- Sleep.\n- Wake the server.\n",
+        "- Ann is on call.\n- Ben is on call.\n- Ann is on call.\n",
+        "Five runs:\n- 12 ms\n- 12 ms\n- 14 ms\n",
+        "Dialogue:\n- How are you?\n- Fine, and you?\n- How are you?\n",
         "- same as before\n- port 81\n- same as before\n",
         "| a | b |\n| a | b |\n",
         "Run:\n```\nmake\nmake\n```\nRun:\n```\nmake\nmake\n```\n",
@@ -143,6 +148,20 @@ def test_a_list_item_that_is_there_twice_in_one_list_goes() -> None:
 )
 def test_an_equal_line_elsewhere_stays(body: str) -> None:
     assert without_repeated_items(body) == body
+
+
+def test_the_line_between_a_list_and_the_next_heading_stays() -> None:
+    body = "# Style\n- Use tabs.\n- Use tabs.\n\n# Tests\n- Name them.\n"
+    assert without_repeated_items(body) == "# Style\n- Use tabs.\n\n# Tests\n- Name them.\n"
+
+
+def test_memories_whose_code_differs_in_space_stay_apart() -> None:
+    for one, other in (
+        ("```py\nif x:\n    a()\n    b()\n```", "```py\nif x:\n    a()\nb()\n```"),
+        ("Use `a b`.", "Use `a  b`."),
+        ("Run:\n\n    make  x", "Run:\n\n    make x"),
+    ):
+        assert len(dream(kept("notes.md", one), kept("notes-2.md", other, 9)).texts) == 2
 
 
 @pytest.mark.parametrize(

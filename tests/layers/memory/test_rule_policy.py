@@ -113,7 +113,8 @@ def test_each_command_of_a_phase_is_that_phase(words: str) -> None:
     [
         (
             "before-install",
-            "yarn;yarn --frozen-lockfile;pnpm i;uv sync;poetry install;apk add git;dnf install -y git",
+            "yarn;yarn --frozen-lockfile;pnpm i;uv sync;poetry install;apk add git;dnf install -y git;"
+            "zypper in git;brew bundle;mise install;asdf install;mix deps.get;nix profile install nixpkgs#jq",
         ),
         ("before-commit", "git revert HEAD;git rebase main;git am < a.patch;gh pr merge 7 --squash"),
         ("before-push", "gh pr merge 7;git push"),
@@ -129,13 +130,15 @@ def test_a_phase_knows_its_commands(phase: str, lines: str) -> None:
     [
         (
             "before-install",
-            "yarn test;yarn run build;yarn --silent test;pnpm run i;uv run x;poetry run x;apk info;dnf list",
+            "yarn test;yarn run build;yarn --silent test;pnpm run i;uv run x;poetry run x;apk info;dnf list;"
+            "pip install --help;yarn --version;yarn -v;npm ci --dry-run",
         ),
         (
             "before-commit",
             "git rebase --abort;git merge --abort;git log revert;git am --quit;gh pr view;git branch am",
         ),
         ("before-push", "gh pr list;gh pr view merge"),
+        ("before-delete", "git rm --help;git clean -n;git clean -xdn;git clean --dry-run"),
         ("before-delete", "npm rm lodash;pnpm -C web rm lodash;docker run --rm x ls"),
     ],
 )

@@ -33,10 +33,10 @@ from sevenfold.cli.memory.context import MEMORY_SECTIONS, MemoryContext, open_me
 from sevenfold.cli.memory.listing import list_memories, search_memories, show_memory
 from sevenfold.cli.options.memory import add_memory_options
 from sevenfold.cli.screen import CapturedScreen, Screen, format_time
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, MemoryConflict
 from sevenfold.core.settings import SettingsSection
 from sevenfold.layers.memory.overview import describe_review, diff_proposal
-from sevenfold.store.memory.changes import PendingReview, TransactionId
+from sevenfold.store.memory.changes import PendingReview, Transaction, TransactionId
 
 # `sevenfold memory review`: memories that wait for a person, one by one.
 
@@ -53,7 +53,8 @@ def review_memories(options: Namespace, context: MemoryContext) -> int:
         if both := {*agreed} & {*refused}:
             raise InputError(f"{', '.join(sorted(both))}: accepted and rejected at once; choose one")
         keys = [context.find(name).memory.key for name in trusted]
-        done = [context.memory.accept(id_) for id_ in agreed]
+        done = _accept_all(context, agreed)
+        left = len(agreed) - len(done)
         done += [context.memory.reject(id_) for id_ in refused]
         done += [context.memory.trust(key) for key in keys]
         if context.is_json:
@@ -62,7 +63,11 @@ def review_memories(options: Namespace, context: MemoryContext) -> int:
             context.screen.show_line(
                 f"{one.kind}: {one.of or ', '.join(change.key for change in one.changes)}"
             )
-        return 0
+        if len(done) > 1 and not context.is_json:
+            context.screen.show_line(
+                "each is a change of its own: `sevenfold memory undo` takes back the last of them", "faint"
+            )
+        return 1 if left else 0
     waiting = context.memory.waiting()
     if context.is_json:
         context.screen.show_json([describe_review(context.memory, one) for one in waiting])
@@ -76,6 +81,20 @@ def review_memories(options: Namespace, context: MemoryContext) -> int:
     return 0
 
 
+def _accept_all(context: MemoryContext, ids: Sequence[TransactionId]) -> list[Transaction]:
+    """Accept each. One whose memory has changed meanwhile waits on, and the others are accepted."""
+    done: list[Transaction] = []
+    for id_ in ids:
+        try:
+            done.append(context.memory.accept(id_))
+        except MemoryConflict as conflict:
+            context.screen.note(
+                f"note: {id_} still waits: {', '.join(conflict.keys)} changed since it was proposed; "
+                f"`sevenfold memory review --reject {id_}` drops it, `edit` takes over what you want of it"
+            )
+    return done
+
+
 def _walk(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
     for number, one in enumerate(waiting, 1):
         _show(context, one, f"{number} of {len(waiting)}: ")
@@ -84,13 +103,14 @@ def _walk(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
             return
         verb = answer.split()[0]
         several = waiting[number - 1 :] if answer.endswith(" all") else (one,)
-        for settled in several:
-            if verb == "accept":
-                context.memory.accept(settled.id)
-            elif verb == "reject":
-                context.memory.reject(settled.id)
+        ids = [settled.id for settled in several]
+        if verb == "accept":
+            ids = [settled.of for settled in _accept_all(context, ids)]
+        elif verb == "reject":
+            ids = [context.memory.reject(id_).of for id_ in ids]
         done = {"accept": "accepted", "reject": "rejected"}.get(verb, "left waiting")
-        context.screen.show_line(done if len(several) == 1 else f"{done}: {len(several)}", "faint")
+        if ids:
+            context.screen.show_line(done if len(several) == 1 else f"{done}: {len(ids)}", "faint")
         if answer.endswith(" all"):
             return
 

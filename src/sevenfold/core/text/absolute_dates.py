@@ -36,20 +36,23 @@ _MOST = 400
 
 _count = "|".join(sorted((*_COUNTS, r"\d{1,3}"), key=len, reverse=True))
 _RELATIVE = re.compile(
-    r"\b(?:(?P<lead>since|by|until|till|before|after|from|on|as\ of|of)\ )?"
+    r"(?<![\w./-])(?:(?P<lead>since|by|until|till|before|after|from|on|as\ of|of|up\ to|to|for|than|during"
+    r"|over|around|within|in|between)\ )?"
     rf"(?:(?P<shift>{'|'.join(sorted(_SHIFTS, key=len, reverse=True))})(?!['’]s|-)"
     rf"|(?P<count>{_count})\ (?P<unit>day|week|month|year)s?\ ago"
     rf"|(?<!the\ )(?<!each\ )(?<!every\ )(?P<near>last|this|next)\ "
-    rf"(?P<span>week|month|year|{'|'.join(_DAYS)})(?!['’]s|-|\ of\b|\ \(said))\b",
+    rf"(?P<span>week|month|year|{'|'.join(_DAYS)})(?!['’]s|-|\ of\b|\ \(said))\b(?![./_-]\w)",
     re.IGNORECASE,
 )
 _HINTS = ("yesterday", "today", "tonight", "tomorrow", "ago", "last ", "this ", "next ")
 """One of them is in each: most memories hold none, and need no closer look."""
 _GENERAL = re.compile(
-    r"\b(?:always|never|every|each|whenever|usually|often|sometimes|daily|nightly|weekly|monthly|if|when|unless|"
-    r"while|once|suppose|e\.g|i\.e|examples?|such as|like|label|column|field|option|preset|filter|button|"
-    r"placeholder|range|query|queries|reports?|dashboard|fixture|mocks?|format|parses?|parser|string|value|"
-    r"default|cron|scheduler|would|could|might|may|should|must|cannot|can|let['’]?s)\b|\?",
+    r"\b(?:always|never|every|each|whenever|usually|often|sometimes|daily|nightly|weekly|monthly|if|when|"
+    r"unless|while|once|suppose|imagine|pretend|given (?:that|the|an?)|whatever|story|tale|film|joke|"
+    r"exercise|scenario|tutorial|template|seed|demo|dummy|fake|stub|e\.g|i\.e|examples?|such as|like|"
+    r"label|column|field|option|preset|filter|button|placeholder|range|query|queries|reports?|dashboard|"
+    r"fixture|mocks?|format|parses?|(?<!\bthe )parser|string|value|default|cron|scheduler|would|could|might|"
+    r"may|should|must|cannot|can|let['’]?s)\b|\?",
     re.IGNORECASE,
 )
 """In a sentence that speaks of no one day, or of a date as a thing."""
@@ -114,11 +117,22 @@ _FOLLOWS = re.compile(
     r"|i|he|she|they|it|was the|[A-Z]\S*)\b)"
 )
 """Behind a date: no verb, of which the part before would be the subject."""
+_NEUTRAL = re.compile(
+    r"[*_]*(?:(?:our|the|what|who|project|team|recent|main|key|more|other|latest|past|next|open|known)\s)*(?:notes?|"
+    r"decisions?|history|changes?|news|status|background|context|why|reasons?|events?|facts?|infrastructure|timeline|"
+    r"milestones?|plans?|updates?|people|team|progress|happened|changed|incidents?|outages?|moves?|migrations?|"
+    r"releases?|deployments?|dates?|deadlines?|work|stack|setup|architecture|deploys?|how to apply)\b",
+    re.IGNORECASE,
+)
+"""A label below which a project tells of itself. Below any other may stand what is only shown."""
+_OTHER_LEADS = frozenset(["from", "up to", "to", "for", "than", "over", "around", "within", "in", "between"])
+"""Behind one of them a date says which things are meant, or how long something was so."""
+_ITEM_MARKS = ("- ", "* ", "+ ")
 _RETOLD = re.compile(
     r"\b(?:said|told|asked|claimed|titled|called|named|guess|heard|thought)\b", re.IGNORECASE
 )
 _PRESENT = re.compile(
-    r"\b(?:is|are|am|has|have|does|any|old|older|newer|nowadays)\b|['’](?:s|re|ve)\b"
+    r"\b(?:is|are|am|has|have|does|any|(?<!\bthe )old|older|newer|nowadays)\b|['’](?:s|re|ve)\b"
     r"|(?<!\bto )\b(?:do|needs?|uses?|runs?|shows?|returns?|contains?|keeps?|works?|wants?|covers?)\b"
     r"|\bdeletes?\b",
     re.IGNORECASE,
@@ -132,7 +146,18 @@ _KEPT = re.compile(
     r"|<!--.*?-->|^[^\n]*</?[a-z]+[^>\n]*>[^\n]*|(?:\A|(?<=:\n)|(?<=\n\n)) {4}[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?|\n")
+_SENTENCE = re.compile(
+    r"[^.!?\n]*(?:(?:[.!?](?!\s|$)|(?i:(?<=e\.g)|(?<=i\.e)|(?<=\bvs)|(?<=\bcf))\.)[^.!?\n]*)*[.!?]?|\n"
+)
+_SPECIMEN = re.compile(
+    r"\b(?:samples?|examples?|templates?|placeholders?|boilerplate|wordings?|phras(?:e|es|ing)|"
+    r"quot(?:e|es|ed|ation)|transcripts?|fixtures?|mocks?|canned|greetings?|repl(?:y|ies)|answers?|"
+    r"messages?|texts?|headlines?|newsletters?|announcements?|scripts?|stor(?:y|ies)|exercises?|expected|"
+    r"outputs?|prompts?|snippets?|drafts?|posts?|captions?|tooltips?|translations?|"
+    r"(?:test|seed|demo) data|log lines?|said|wrote|says|writes)\b",
+    re.IGNORECASE,
+)
+"""In a title: what stands below it is shown, and was not written on the day of the memory."""
 
 
 def resolve_relative_dates(text: str, day: date, *, events_only: bool = False) -> str:
@@ -145,7 +170,24 @@ def resolve_relative_dates(text: str, day: date, *, events_only: bool = False) -
     for kept in _KEPT.finditer(text):
         found += (_dated(text[at : kept.start()], day, events_only=events_only), kept[0])
         at = kept.end()
-    return "".join((*found, _dated(text[at:], day, events_only=events_only)))
+    made = "".join((*found, _dated(text[at:], day, events_only=events_only)))
+    return _without_specimens(text, made) if events_only else made
+
+
+def _without_specimens(text: str, made: str) -> str:
+    """The text with dates, but for the lines below a title that announces an example or a message. No date
+    adds a line."""
+    kept: list[str] = []
+    is_shown = False
+    for line, dated in zip(text.splitlines(keepends=True), made.splitlines(keepends=True), strict=True):
+        bare = line.strip()
+        kept.append(line if is_shown else dated)
+        is_title = bare.startswith("#") or (bare[:2] not in _ITEM_MARKS and bare[-1:] not in "*_.!?")
+        if bare and is_title:
+            is_new = bare[0] == "#" or bare[-1] == ":"
+            is_foreign = bare[-1] == ":" and bare[0] != "#" and not _NEUTRAL.match(bare)
+            is_shown = is_foreign or bool(_SPECIMEN.search(bare)) or (is_shown and not is_new)
+    return "".join(kept)
 
 
 def _dated(prose: str, day: date, *, events_only: bool) -> str:
@@ -171,18 +213,19 @@ def _is_event(sentence: str, match: re.Match[str]) -> bool:
     end = min((bound.start() for bound in bounds if bound.start() >= match.end()), default=len(sentence))
     before, after = sentence[start : match.start()], sentence[match.end() : end]
     clause, said = f"{before} {after}", (match["shift"] or "").lower()
-    if (match["lead"] or "").lower() == "of" and said == "today":
-        return False
-    if (match["lead"] or "").lower() == "as of":
+    lead = (match["lead"] or "").lower()
+    if lead == "as of":
         return not sentence[: match.start()].strip(" \t-*+")  # "as of today the API is v2"
-    if not _reports(sentence, match):
-        return False
+    near, span = (match["near"] or "").lower(), (match["span"] or "").lower()
+    is_ahead = said in _AHEAD or near == "next" or (near == "this" and span in _DAYS)
+    is_other = (lead in _OTHER_LEADS and not is_ahead) or (lead == "of" and said == "today")
+    if is_other or not _reports(sentence, match) or len(_HAPPENED.findall(clause)) > 1:
+        return False  # of two verbs, nobody knows whose day it is: "we deleted rows created yesterday"
     is_span = bool(match["span"]) and match["span"].lower() not in _DAYS
     is_subject = is_span and not before.strip(" \t-*+") and _PREDICATE.match(after) is not None
     if _SUBORDINATE.search(before) or _SHOWN.search(sentence, 0, match.start()) or is_subject:
         return False
-    near, span = (match["near"] or "").lower(), (match["span"] or "").lower()
-    if said in _AHEAD or near == "next" or (near == "this" and span in _DAYS):
+    if is_ahead:
         return _WILL_HAPPEN.search(clause) is not None
     if _PRESENT.search(clause):
         return False
@@ -218,7 +261,8 @@ def _replacement(match: re.Match[str], day: date) -> str:
     if lead.lower() == "of" and when.lead == "in":
         return match[0]  # "the end of last week" says more than its week would
     text = f"{lead or when.lead} {when.name}"
-    return text[0].upper() + text[1:] if match[0][0].isupper() else text
+    opens = match[0][0].isdigit() and not match.string[: match.start()].strip(" \t-*+")
+    return text[0].upper() + text[1:] if match[0][0].isupper() or opens else text
 
 
 def _find(match: re.Match[str], day: date) -> _When:

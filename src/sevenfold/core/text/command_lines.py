@@ -74,7 +74,7 @@ _SHELLS = frozenset(
 """What takes a command line as one of its words, or is fed with one."""
 _LINE_TAKERS = frozenset(
     [
-        *("hyperfine", "concurrently", "watchexec", "entr", "nodemon", "screen", "pwsh", "powershell"),
+        *("hyperfine", "concurrently", "watchexec", "entr", "nodemon", "screen", "pwsh", "powershell", "cmd"),
         *("tmux new", "tmux neww", "tmux splitw", "git submodule foreach"),
     ]
 )
@@ -82,9 +82,9 @@ _LINE_TAKERS = frozenset(
 _GIT_RUNNING = frozenset([("submodule", "foreach"), ("bisect", "run")])
 """What git runs a command with."""
 _TAKES_OPERANDS = re.compile(
-    r"ag|alias|apropos|awk|cargo|cat|cd|chmod|chown|code|cp|declare|diff|echo|egrep|export|find|gh|git|glab|go"
-    r"|grep|head|help|hg|jq|less|ln|ls|make|man|mkdir|mv|notify-send|npm|printf|pytest|read|rg|rm|rmdir|say"
-    r"|sed|set|sort|svn|tail|tar|tee|test|tldr|touch|type|vim|wc|whereis|which|zip|\[\[?"
+    r":|ag|alias|apropos|awk|cargo|cat|cd|chmod|chown|code|cp|declare|diff|echo|egrep|export|false|find|gh|git|glab|go"
+    r"|grep|head|help|hg|jq|less|ln|logger|ls|make|man|mkdir|mv|notify-send|npm|printf|pytest|read|rg|rm|rmdir|say"
+    r"|sed|set|sort|svn|tail|tar|tee|test|tldr|touch|true|type|vim|wc|whereis|which|zip|\[\[?"
 )
 """Programs behind whose `--` stand files or words. Behind that of others a command may."""
 _FED = frozenset(["source", ".", "at", "batch"])
@@ -111,6 +111,7 @@ _KNOWN = frozenset(
         *_SHELLS,
         "tmux",
         "for",
+        "select",
     ]
 )
 """Programs of which is known what they run."""
@@ -137,6 +138,9 @@ _OWN_VERBS = frozenset(
 )
 """What `pnpm` and `yarn` do themselves, even if a script has that name."""
 END_OF_COMMAND = "|"
+_LOOKUP = r"(?:which|command -v|type -p)\s+([\w./-]+)\s*"
+_LOOKED_UP = re.compile(rf"\$\({_LOOKUP}\)|`{_LOOKUP}`")
+"""A program by where it is: `$(which git) push`."""
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _DECLARING = (["export"], ["declare"], ["local"], ["readonly"], ["typeset"])
 _MAX_VALUE_WORDS = 20
@@ -150,7 +154,7 @@ def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...],
     With a depth of 1 nothing is looked for inside of words, or in what runs on another machine.
     """
     found: list[tuple[str, ...]] = []
-    parsed = parse_commands(line[:_MAX_CHARS])
+    parsed = parse_commands(_LOOKED_UP.sub(r"\1\2", line[:_MAX_CHARS]))
     values: dict[str, list[str]] = {}
     for at, simple in enumerate(parsed):
         commands = [*_readings(simple.words)]
@@ -410,7 +414,7 @@ def _reads_stdin(command: Sequence[str]) -> bool:
 
 
 def _program(word: str) -> str:
-    return word.rpartition("/")[2] or word
+    return (word.rpartition("/")[2] or word).removesuffix(".exe")
 
 
 def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -434,8 +438,10 @@ def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _is_passed(command: Sequence[str], at: int) -> bool:
-    """Whether a word may stand before the one that is wanted: a variable, or another target of `make`."""
-    return command[0] == "make" or _ASSIGNED.match(command[at]) is not None
+    """Whether a word may stand before the one that is wanted: a variable, another target of `make`, or the
+    toolchain of `cargo`."""
+    is_toolchain = command[0] == "cargo" and at == 1 and command[at].startswith("+")
+    return is_toolchain or command[0] == "make" or _ASSIGNED.match(command[at]) is not None
 
 
 def _takes_next(valued: frozenset[str] | None, word: str) -> bool:

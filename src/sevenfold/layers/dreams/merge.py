@@ -170,6 +170,7 @@ def without_repeated_items(body: str) -> str:
     code between two items parts them, and so does a numbered item."""
     seen: set[tuple[str, ...]] = set()
     kept: list[str] = []
+    before: tuple[str, ...] = ()
     blocks = _blocks(body)
     items = [block for block in blocks if block[:2] in _MARKS]
     is_log = is_procedure = any(_STEP.search(item) for item in items) or _is_paired(items)
@@ -179,8 +180,11 @@ def without_repeated_items(body: str) -> str:
             seen.clear()
             is_log = is_procedure or (bool(_LOGLIKE.search(block)) if block.strip() else is_log)
         said = _normal_lines(block)
-        if is_item and not is_log and said in seen and not _speaks_of_another(said):
+        if is_item and not is_log and said in seen and _is_rule(block, items, is_next=said == before):
+            if not kept[-1].endswith("\n\n"):
+                kept.append(block[len(block.rstrip("\n")) + 1 :])  # the line between a list and what follows
             continue
+        before = said
         if is_item:
             seen.add(said)
         kept.append(block)
@@ -193,15 +197,41 @@ def _is_paired(items: Sequence[str]) -> bool:
     return len({label for label, _ in said}) < len(said)
 
 
-def _speaks_of_another(said: tuple[str, ...]) -> bool:
-    words = re.findall(r"\w+", " ".join(said).casefold())
-    return len(words) < 2 or _STATUS.issuperset(words) or "```" in " ".join(said)
+def _is_rule(item: str, items: Sequence[str], *, is_next: bool) -> bool:
+    """Whether an item says the same wherever it stands in its list. A step, a status or a measured value does
+    not: "check health" may be done twice."""
+    text = item[2:].strip()
+    words = _item_words(item)
+    if len(words) < 2 or _STATUS.issuperset(re.findall(r"\w+", text.casefold())) or _VALUE.search(text):
+        return False
+    if _LASTING.match(text):
+        return True
+    is_sentence = len(words) >= SENTENCE_WORDS or _ENDED.search(text) is not None
+    if is_next:
+        return len(words) > 2 and not _ACTION.match(text)
+    is_stative = not _ENGLISH.search(text) or _STATIVE.search(text) is not None
+    return is_sentence and is_stative and not _ACTION.match(text) and not _is_turn(words, items)
+
+
+def _is_turn(words: Sequence[str], items: Sequence[str]) -> bool:
+    """Whether another item differs in one word: "Ann is on call", "Ben is on call", then Ann again."""
+    return any(
+        len(other) == len(words) and sum(a != b for a, b in zip(words, other, strict=True)) == 1
+        for other in map(_item_words, items)
+    )
+
+
+def _item_words(item: str) -> list[str]:
+    return item[2:].strip().rstrip(".;").casefold().split()
 
 
 def _normal_lines(text: str) -> tuple[str, ...]:
     """The lines of a text as they are compared: but for space, the kind of bullet, a capital at the beginning
-    and a full stop at the end, they have to be the same."""
-    rows = ((_NESTED.match(line), " ".join(line.split()).rstrip(".;")) for line in text.splitlines())
+    and a full stop at the end, they have to be the same. In code, space counts."""
+    if _CODE.search(text):
+        return tuple(line.rstrip() for line in text.rstrip().splitlines())
+    spaced = ((line, _SPACE.sub(lambda found: found[1] or " ", line.strip())) for line in text.splitlines())
+    rows = ((_NESTED.match(line), row.rstrip(".;")) for line, row in spaced)
     return tuple(
         ("  " if nested else "") + _with_small_start(_BULLET.sub("- ", line)) for nested, line in rows if line
     )
@@ -214,9 +244,36 @@ def _with_small_start(line: str) -> str:
     return line.removesuffix(bare) + small
 
 
+SENTENCE_WORDS = 4
+"""Fewer words without a full stop may be a step, a name or a value."""
+_LASTING = re.compile(
+    r"(?:always|never|use|prefer|avoid|do not|don['’]t|no|only|every|each|all|keep|must)\b",
+    re.IGNORECASE,
+)
+"""How an item begins that holds at all times."""
+_ACTION = re.compile(
+    r"(?:restart|start|stop|check|verify|open|close|press|click|tap|build|compile|test|run|rerun|push|pull|"
+    r"deploy|ship|release|reload|refresh|ring|call|ping|log|sign in|sign out|turn|switch|save|commit|boot|"
+    r"reboot|mount|unmount|connect|disconnect|reconnect|apply|enable|disable|clear|flush|drain|scale|"
+    r"deployed|restarted|tested|fixed|failed|passed|merged|released|rolled|reverted|read|write|send|"
+    r"install|move|copy|delete|remove|add|insert|select|type|enter|confirm|accept|scroll|look|watch|begin|end)\b",
+    re.IGNORECASE,
+)
+"""How an item begins that is done, or was, and may have been twice."""
+_ENGLISH = re.compile(r"\b(?:the|and|of|with|it|your|you|for|from|to)\b", re.IGNORECASE)
+_STATIVE = re.compile(
+    r"\b(?:is|are|has|have|lives?|owns?|belongs?|means?|requires?|needs?|must|should|can|cannot|depends? on|"
+    r"uses?|stands for|knows?|always|never|only)\b(?!.*\?)",
+    re.IGNORECASE,
+)
+"""In an English sentence that tells how something is, and not what is done."""
+_VALUE = re.compile(r"```|\?$|^[^:\n]{1,20}:\s|\d\s*(?:ms|s|min|h|%|[kmg]?i?b)$", re.IGNORECASE)
+_ENDED = re.compile(r"[.。．!！।]$")
 _MARKS = ("- ", "* ", "+ ")
 _LABEL = re.compile(r". ([^:\n]{1,20}):\s")
 _BULLET = re.compile(r"^[*+-] ")
+_SPACE = re.compile(r"(`[^`]*`)|\s+")
+_CODE = re.compile(r"^\s*(?:```|~~~)|^(?: {4}|\t)(?![*+-] )|<pre\b", re.MULTILINE)
 _NESTED = re.compile(r"\s+[*+-] ")
 """An item below another: it says something else there."""
 

@@ -74,8 +74,13 @@ def _is_met(condition: RuleCondition, action: ProposedAction, commands: Sequence
             return _is_phase(cast("RulePhase", pattern), action, commands)
 
 
-_ABANDONING = frozenset(["--abort", "--quit", "--show-current-patch"])
-"""Of a merge, a rebase and their like: nothing comes of them then."""
+_IDLE = frozenset(["--abort", "--quit", "--show-current-patch", "--help", "--version", "--dry-run"])
+"""With one of these nothing comes of a command."""
+
+
+def _is_idle(command: Sequence[str]) -> bool:
+    is_listing = " ".join(command[:2]) == "git clean" and any(re.match(r"-[a-z]*n", word) for word in command)
+    return is_listing or not _IDLE.isdisjoint(command) or command[1:] in (("-v",), ("-h",))
 
 
 def _is_phase(phase: RulePhase, action: ProposedAction, commands: Sequence[Sequence[str]]) -> bool:
@@ -83,7 +88,7 @@ def _is_phase(phase: RulePhase, action: ProposedAction, commands: Sequence[Seque
         return action.plans
     if phase == "before-edit":
         return action.changes_files
-    begun = [one for one in commands if _ABANDONING.isdisjoint(one)]
+    begun = [one for one in commands if not _is_idle(one)]
     return any(has_command(begun, words.split()) for words in RULE_PHASES[phase])
 
 
