@@ -11,11 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 from sevenfold.core.errors import InputError
@@ -126,6 +124,8 @@ def _fitting(line: str, columns: int) -> Iterator[str]:
     words = shorter.lstrip(" ")
     # What stands far to the right points at something above it, which is not there any more.
     indent = " " * min(len(shorter) - len(words), columns // 8)
+    from textwrap import wrap
+
     yield from wrap(words, columns, initial_indent=indent, subsequent_indent=f"{indent}  ") or [""]
 
 
@@ -197,7 +197,7 @@ class Screen:
         """How wide a drawing may be that must not be wrapped."""
         if not sys.stdout.isatty():
             return DEFAULT_COLUMNS
-        return min(DEFAULT_COLUMNS, max(MIN_COLUMNS, shutil.get_terminal_size().columns))
+        return min(DEFAULT_COLUMNS, max(MIN_COLUMNS, _count_columns()))
 
     @property
     def has_unicode(self) -> bool:
@@ -218,7 +218,7 @@ class Screen:
         if sys.stderr.isatty():
             name = _on_one_line(label)
             # A line that wraps could not be written over.
-            room = shutil.get_terminal_size().columns - len(name) - len(" [] 100% ")
+            room = _count_columns() - len(name) - len(" [] 100% ")
             chars = max(1, min(_PROGRESS_CHARS, room))
             full = round(min(1.0, max(0.0, share)) * chars)
             sys.stderr.write(f"\r{name} [{'#' * full:{chars}}] {share:4.0%}\x1b[K")
@@ -287,9 +287,16 @@ class CapturedScreen(Screen):
 STDIO_SCREEN = Screen()
 
 
+def _count_columns() -> int:
+    """Of the terminal. A list that is piped does without the two modules that take longest to load here."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
+
+
 def _fitted(text: str, stream: TextIO) -> str:
     """Broken between words where a person reads it in a narrow terminal."""
-    return wrap_lines(text, shutil.get_terminal_size().columns) if stream.isatty() else text
+    return wrap_lines(text, _count_columns()) if stream.isatty() else text
 
 
 def _on_one_line(text: str) -> str:

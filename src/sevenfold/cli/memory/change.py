@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from argparse import Namespace
 from dataclasses import asdict, dataclass
@@ -197,6 +196,7 @@ def _typed(context: MemoryContext) -> str:
 def _edited(text: str, key: str) -> str:
     """A copy in the person's own editor, as they left it."""
     # Not at the top, as in `_keep`: most actions need neither an editor nor a copy.
+    import shlex
     import subprocess
     import tempfile
 

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeAlias, cast
 
@@ -240,6 +238,8 @@ def _refuse_unknown(said: Sequence[str]) -> None:
     """In words of a chat: the parser knows no near ones."""
     if not said or said[0].startswith("-") or said[0] in _DOING:
         return
+    from difflib import get_close_matches  # not at the top: few actions are misspelt
+
     near = get_close_matches(said[0].lower(), _DOING, 1)
     hint = f"did you mean /memory {near[0]}?" if near else f"it takes {', '.join(_DOING)}"
     raise InputError(f"there is no /memory {said[0]}; {hint}")
@@ -247,10 +247,12 @@ def _refuse_unknown(said: Sequence[str]) -> None:
 
 def capture_memory_output(project: Path, words: str) -> list[str]:
     """What an action prints, line by line, for a chat that has the terminal to itself."""
+    from shlex import split
+
     parser, page = _Quiet("/memory", add_help=False), CapturedScreen()
     add_memory_options(parser)
     try:
-        said = shlex.split(words)
+        said = split(words)
     except ValueError as error:
         raise InputError(f"{words!r} cannot be read: {error}") from error
     _refuse_unknown(said)

@@ -94,7 +94,7 @@ def add_actions(parser: ArgumentParser, actions: Iterable[CommandAction]) -> Non
     """What a command does. `--project` and `--json` may stand before or behind one."""
     add_project_option(parser)
     add_json_option(parser)
-    below = parser.add_subparsers(metavar="ACTION", title="actions")
+    below = parser.add_subparsers(metavar="ACTION", title="actions", prog=parser.prog)
     for action in actions:
         lines = (f"  {parser.prog} {line}" for line in action.examples)
         one = below.add_parser(

@@ -10,7 +10,6 @@ that what follows it cannot begin with, and starts where the one before ended, s
 from __future__ import annotations
 
 import base64
-import html
 import re
 import sys
 import unicodedata
@@ -206,7 +205,11 @@ def _lookalikes() -> dict[int, str | None]:
 def _unescaped(text: str) -> str:
     if "\\" in text:
         text = _SHORT.sub(lambda match: _SHORTS.get(match[1], match[1]), _CODE_POINT.sub(_character, text))
-    return html.unescape(unquote(text)) if "&" in text else unquote(text)
+    if "&" not in text:
+        return unquote(text)
+    from html import unescape  # not at the top: its table of names is large, and few texts have one
+
+    return unescape(unquote(text))
 
 
 def _character(match: re.Match[str]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import math
 import re
-import string
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from sevenfold.core.secrets.rules import SecretKind
 
 # Whether a value that stands where a secret would stand is one: not a placeholder, not code, not a word.
 
+_ALPHANUMERIC = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _PLACEHOLDERS = (
     *("example", "sample", "placeholder", "changeme", "change-me", "change_me", "dummy", "redacted"),
     *("your_", "your-", "yourapi", "yourkey", "yourtoken", "yoursecret", "yourpass", "insert", "replace"),
@@ -232,8 +232,8 @@ _PAIRS = frozenset(
 """A letter, and the letters that follow it in words: 97 of 100 pairs of English and of code, 41 by chance."""
 _ODD_PAIRS = frozenset(
     first + second
-    for first in string.ascii_letters + string.digits
-    for second in string.ascii_letters + string.digits
+    for first in _ALPHANUMERIC
+    for second in _ALPHANUMERIC
     if first.isdigit() != second.isdigit() or (first.isalpha() and (first + second).lower() not in _PAIRS)
 )
 """Two letters that no word has in this order, or a letter and a digit."""
@@ -270,7 +270,7 @@ _API = re.compile(r"(?<![A-Za-z])apis?(?![a-z])", re.IGNORECASE)
 """Says little by itself: hashes and ids stand beside it, too."""
 _NAME_WORDS = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]{2,}")
 """The words of a sentence, and of names like `apiKey`, `API_KEY` and `api-key`."""
-_NAME_CHARS = string.ascii_letters + string.digits + "_.$-"
+_NAME_CHARS = _ALPHANUMERIC + "_.$-"
 _SECRET_WORDS = _listed(
     """auth oauth authorization authentication bearer licence license login signing webhook pass pw pwd"""
 )

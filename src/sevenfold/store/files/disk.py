@@ -11,7 +11,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import random
 import sys
 import time
 from collections.abc import Generator
@@ -324,7 +323,9 @@ def take_flock(disk: Disk, fd: int, wait: timedelta, name: str) -> None:
                 drop_flock(disk, fd)
             raise
         # Jitter: sixteen processes that woke together would otherwise ask together for ever.
-        time.sleep(pause * random.uniform(0.5, 1.5))
+        from random import uniform  # not at the top: a lock is seldom waited for
+
+        time.sleep(pause * uniform(0.5, 1.5))
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 

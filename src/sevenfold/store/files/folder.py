@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -347,7 +346,7 @@ class Folder:
         with self._parent(key) as (parent, name), map_os_errors(f"write {self._say(key)}"):
             if durable:
                 self._refuse_duplicate(parent, name)
-            temp = TEMP_PREFIX + secrets.token_hex(8)
+            temp = TEMP_PREFIX + os.urandom(8).hex()
             try:
                 self._write_temp(parent, temp, data, modified_ns, durable=durable)
                 if fresh:

@@ -12,7 +12,6 @@ long finds its token out of date and publishes nothing.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -224,7 +223,7 @@ class Lock:
             reason = self._why_free(state)
             now, up = self._clock.now(), self._clock.uptime()
             refuse_foreign_holder(stamp, state.stamps, now)
-            token, nonce = state.token + 1, secrets.token_hex(8)
+            token, nonce = state.token + 1, os.urandom(8).hex()
             taken = replace(
                 state,
                 token=token,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import SequenceMatcher, unified_diff
 
 from sevenfold.core import events
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, StoreError
@@ -271,6 +270,8 @@ class MemoryHistory:
 
     def blame(self, key: str) -> tuple[BlameLine, ...]:
         """Each line of a memory, and the transaction that brought it."""
+        from difflib import SequenceMatcher  # not at the top: a listing compares nothing
+
         lines: list[BlameLine] = []
         for step in self.steps(key):
             past = step.past
@@ -380,6 +381,8 @@ class MemoryHistory:
 
 
 def _diff(change: LoggedChange, before: str) -> str:
+    from difflib import unified_diff
+
     after = change.text or ""
     names = (
         f"a/{change.key}" if change.before else "/dev/null",

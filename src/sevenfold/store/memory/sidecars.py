@@ -7,7 +7,6 @@ directory out of a project's control folder, where it was kept before (`begin_st
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -225,7 +224,9 @@ def _forget_dream(dreams: Folder, name: str) -> None:
         dreams.remove(name)
     elif "." not in name:
         # The copy of one that died; one that is under way ends with an error, and nothing is changed by it.
-        shutil.rmtree(dreams.path / name, ignore_errors=True)
+        from shutil import rmtree  # not at the top: it loads compression, and every command reads memories
+
+        rmtree(dreams.path / name, ignore_errors=True)
     elif name.endswith(".json"):
         try:
             account = read_object(dreams.read(name, max_bytes=MAX_ACCOUNT_BYTES))
