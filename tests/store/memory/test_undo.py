@@ -135,6 +135,13 @@ def _settle(memory: MemoryDir, *, is_wanted: bool) -> None:
         memory.reject(waiting.id)
 
 
+def _edit_outside(memory: MemoryDir, key: str) -> None:
+    """In any editor; a person agrees at once."""
+    (memory.path / key).write_text(f"edited {len(memory.log(limit=None))}")
+    waiting = [one.id for one in memory.notice() if [each.key for each in one.changes] == [key]]
+    memory.accept(waiting[-1])
+
+
 ACTS: dict[str, Callable[[MemoryDir], object]] = {
     "write a": lambda memory: _write(memory, "a.md"),
     "write both": lambda memory: _write(memory, "a.md", "b.md"),
@@ -144,6 +151,8 @@ ACTS: dict[str, Callable[[MemoryDir], object]] = {
     "trust": lambda memory: memory.trust("c.md"),
     "accept": lambda memory: _settle(memory, is_wanted=True),
     "reject": lambda memory: _settle(memory, is_wanted=False),
+    "edit outside": lambda memory: _edit_outside(memory, "a.md"),
+    "edit another outside": lambda memory: _edit_outside(memory, "d.md"),
     "undo": MemoryDir.undo,
     "redo": MemoryDir.redo,
 }
