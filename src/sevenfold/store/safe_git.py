@@ -13,6 +13,7 @@ import asyncio
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -173,13 +174,16 @@ def _read(call: _Call, code: int, output: bytes, errors: bytes) -> str:
 # Links lead to the objects and refs of the repository. The configuration is written here, and takes over only
 # settings whose values are words of a fixed list, so it names no program that git could run.
 
-_LINKED = ("objects", "refs", "packed-refs", "shallow", "info/exclude")
+_LINKED = ("objects", "refs", "packed-refs", "shallow")
 """What git reads as data. Never `config`, `hooks` or `info/attributes`, and not `logs`: git deletes the
-log of a branch that it deletes, through any link on the way."""
+log of a branch that it deletes, through any link on the way. All of it must lie in the repository itself.
+Links would have git read, write or delete files of another repository, or tell of any others in its errors;
+git would wait for a FIFO."""
 
-_NO_LINKS = ("HEAD", "objects", "packed-refs", "refs")
-"""What must lie in the repository itself, with all that is in `refs`. Links would have git read, write or
-delete files of another repository, or any others, whose names the agent may choose."""
+_EXCLUDE = "info/exclude"
+"""Many lead it elsewhere for good reasons. Without it more files count as changed."""
+_ALTERNATES = "info/alternates"
+"""Of `objects`: where else objects are, such as in a repository that no agent may read."""
 
 _BOOLEAN = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0"})
 _COPIED = {
@@ -226,8 +230,17 @@ async def plain_repository(common: Path, head: Path) -> AsyncGenerator[PlainRepo
 
 
 def _fill(folder: Path, common: Path, head: Path) -> None:
-    for part in _list_links(common, head):
-        raise GitError(f"{part} is a link; no worktree is made of a repository with parts elsewhere")
+    for part in _list_foreign(common, head):
+        raise GitError(
+            f"{part} is a link, or neither a plain file nor a folder; no worktree is made of a repository "
+            "with parts elsewhere"
+        )
+    alternates = common / "objects" / _ALTERNATES
+    if (read_small(alternates) or b"").strip():
+        raise GitError(
+            f"{alternates} names objects that lie elsewhere; run `git repack -a -d` and delete that file, "
+            "or start the agent without worktree"
+        )
     content = read_small(head)
     if content is None:
         raise GitError(f"{head} cannot be read; is {common} a git repository?")
@@ -236,24 +249,31 @@ def _fill(folder: Path, common: Path, head: Path) -> None:
     for name in _LINKED:
         # A link that leads nowhere yet is right for `packed-refs`, which git makes when it needs it.
         os.symlink(common / name, folder / name)
+    if _is_plain(common / "info") and _is_plain(common / _EXCLUDE):
+        os.symlink(common / _EXCLUDE, folder / _EXCLUDE)
     _write_config(folder, {})
 
 
-def _list_links(common: Path, head: Path) -> Iterator[Path]:
-    checked = (head, *(common / name for name in _NO_LINKS))
-    yield from (path for path in checked if path.is_symlink())
-    for folder in (common / "objects", common / "objects" / "pack"):
-        yield from (Path(entry) for entry in _scan(folder) if entry.is_symlink())
-    for folder, folders, files in os.walk(common / "refs"):
-        yield from (path for path in (Path(folder, name) for name in (*folders, *files)) if path.is_symlink())
+def _list_foreign(common: Path, head: Path) -> Iterator[Path]:
+    checked = (head, *(common / name for name in _LINKED))
+    yield from (path for path in checked if not _is_plain(path))
+    folders = [common / "objects", common / "refs"]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as found:  # not there: git says what it lacks
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(Path(entry))
+                elif not entry.is_file(follow_symlinks=False):
+                    yield Path(entry)
 
 
-def _scan(folder: Path) -> list[os.DirEntry[str]]:
+def _is_plain(path: Path) -> bool:
+    """Whether it is a file or a folder itself, or not there."""
     try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:  # not there: git says what it lacks
-        return []
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def _write_config(folder: Path, settings: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from sevenfold.agent.opening.background_work import add_doc_writer
 from sevenfold.agent.opening.open_agent import AgentOptions
 from sevenfold.agent.tools.file_changes import EditTool, WriteTool
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.core.events import DocUpdated, NotesUpdated, ToolDenied
+from sevenfold.core.events import DocSkipped, DocUpdated, NotesUpdated, ToolDenied
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.layers.living_docs.policy import DocSettings
@@ -105,7 +105,7 @@ def doc_turn(path: Path) -> list[ModelResponse]:
     ]
 
 
-@pytest.mark.parametrize("mode", ["ask", "accept-edits", "bypass"])
+@pytest.mark.parametrize("mode", ["accept-edits", "bypass"])
 def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(
     tmp_path: Path, mode: PermissionMode
 ) -> None:
@@ -151,7 +151,7 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")
             other.write_text("a", encoding="utf-8")
-            agent = await shop.open(mode="ask")
+            agent = await shop.open(mode="accept-edits")
             await agent.run_turn("What does the parser read?")
             await agent.settle()
             await agent.close()
@@ -162,6 +162,32 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
         assert {request.frame.model for request in asked} == {CHEAPEST}
         assert [tool["name"] for tool in asked[0].frame.tools] == ["edit"]
         assert "What does the parser read?" in str(asked[0].messages[0])
+
+    asyncio.run(tell())
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"), [("ask", "parser.md"), ("ask", "AGENTS.md"), ("accept-edits", ".claude/notes.md")]
+)
+def test_the_heading_of_a_strangers_page_does_not_have_it_edited_where_a_person_would_be_asked(
+    tmp_path: Path, mode: PermissionMode, name: str
+) -> None:
+    async def tell() -> None:
+        doc = tmp_path / "project" / name
+        with ScriptedProvider([*doc_turn(doc), make_response("Well.")]) as models:
+            shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
+            doc.parent.mkdir(parents=True)
+            doc.write_text(DOC, encoding="utf-8")
+            agent = await shop.open(mode=mode, model=CHEAPEST)
+            await agent.run_turn("What does the parser read?")
+            await agent.settle()
+            await agent.run_turn("And now?")
+            await agent.settle()
+            await agent.close()
+        assert doc.read_text(encoding="utf-8") == DOC
+        (skipped,) = [event for event in shop.noted.events if isinstance(event, DocSkipped)]
+        assert "permissions.allow" in skipped.reason
+        assert "living doc" not in [spent.who for spent in agent.session.spent]
 
     asyncio.run(tell())
 

@@ -20,7 +20,7 @@ ORDINARY = (
     *("README.md", "src/app.py", "tests/conftest.py", "conftest.py", "Makefile", "package.json", "setup.py"),
     *("pyproject.toml", "Dockerfile", ".gitignore", ".editorconfig", ".env", "docs/claude.txt", "model.pth"),
     *(".github/ISSUE_TEMPLATE/bug.md", ".github/CODEOWNERS", ".config/app.toml", "src/github/workflows.py"),
-    *(".yarn/cache/a.zip", "agents/main.py", "mycargo/config.toml"),
+    *(".yarn/cache/a.zip", "agents/main.py", "mycargo/config.toml", ".venv/lib/a.py", "notes~.md", "a~b.txt"),
 )
 
 
@@ -55,6 +55,17 @@ def test_each_name_of_the_table_is_asked_for_wherever_and_however_it_is_written(
     assert decide(root, path, "plan") == decide(root, path, "read-only") == "deny"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("AGENTS\ufe0f.md", "AGENTS\u034f.md", "AGEN\u3164TS.md", "AGENTS\U000e0101.md", ".g\u0131t/config"),
+        *("CLAUDE~1.MD", "VSCODE~1/tasks.json", "GITHUB~1/workflows/x.yml", "src/AGENTS~2.MD"),
+    ],
+)
+def test_a_name_is_asked_for_that_some_disk_takes_for_one_of_the_table(root: Path, path: str) -> None:
+    assert decide(root, path) == "ask"
+
+
 @pytest.mark.parametrize("path", ORDINARY)
 def test_ordinary_files_are_edited_unasked_where_edits_are_accepted(root: Path, path: str) -> None:
     assert decide(root, path) == "allow"
@@ -80,6 +91,8 @@ def test_names_of_the_table_are_folded_and_listed_once() -> None:
         ),
         *(".gitmodules", "mise.toml", ".devcontainer/devcontainer.json", ".circleci/config.yml", "GEMINI.md"),
         *(".cursor/rules/a.mdc", ".github/copilot-instructions.md"),
+        *("flake.nix", "Directory.Build.targets", ".venv/bin/activate", ".pnp.cjs", "renovate.json"),
+        *(".gitlab/duo/chat-rules.md", "app.sublime-project", ".renovaterc.json", ".github/dependabot.yml"),
     ],
 )
 def test_these_are_in_the_table(root: Path, path: str) -> None:

@@ -185,6 +185,53 @@ def test_no_worktree_is_made_of_a_repository_that_a_project_merely_leads_to(
     assert not (theirs / ".git" / "worktrees").exists()
 
 
+def lend_objects(root: Path, theirs: Path) -> None:
+    plain_git(root, "init", "--quiet", "-b", "main")
+    (root / ".git" / "objects" / "info" / "alternates").write_text(f"{theirs / 'objects'}\n")
+    (root / ".git" / "refs" / "heads" / "main").write_text(git(theirs.parent, "rev-parse", "HEAD"))
+
+
+def link_one_object(root: Path, theirs: Path) -> None:
+    make_repo(root / "new").joinpath(".git").rename(root / ".git")
+    blob = git(theirs.parent, "rev-parse", "HEAD:private").strip()
+    (root / ".git" / "objects" / blob[:2]).mkdir(exist_ok=True)
+    (root / ".git" / "objects" / blob[:2] / blob[2:]).symlink_to(theirs / "objects" / blob[:2] / blob[2:])
+
+
+def link_boundary(root: Path, theirs: Path) -> None:
+    make_repo(root / "new").joinpath(".git").rename(root / ".git")
+    (root / ".git" / "shallow").symlink_to(theirs.parent / "private")
+
+
+def put_pipe(root: Path, theirs: Path) -> None:
+    make_repo(root / "new").joinpath(".git").rename(root / ".git")
+    os.mkfifo(root / ".git" / "refs" / "heads" / "pipe")
+
+
+@pytest.mark.parametrize("plant", [lend_objects, link_one_object, link_boundary, put_pipe])
+def test_no_file_of_another_repository_is_read_or_told_through_parts_of_this_one(
+    tmp_path: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    theirs = make_repo(tmp_path / "theirs")
+    (theirs / "private").write_text("only theirs\n")
+    git(theirs, "add", ".")
+    git(theirs, "commit", "--quiet", "-m", "second")
+    root = tmp_path / "root"
+    root.mkdir()
+    plant(root, theirs / ".git")
+    with pytest.raises(WorktreeError, match="elsewhere") as caught:
+        use(Hostile(root, tmp_path, tmp_path), idle)
+    assert "only theirs" not in str(caught.value)
+    assert not (tmp_path / "trees" / "ada").exists()
+
+
+def test_a_pipe_in_place_of_the_ignored_names_is_not_waited_for(hostile: Hostile) -> None:
+    exclude = hostile.root / ".git" / "info" / "exclude"
+    exclude.unlink(missing_ok=True)
+    os.mkfifo(exclude)
+    assert use(hostile, idle).kept == ""
+
+
 def test_no_file_is_deleted_or_changed_where_the_log_of_a_branch_leads(hostile: Hostile) -> None:
     outside = hostile.root.parent / "outside"
     outside.mkdir()

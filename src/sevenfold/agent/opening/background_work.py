@@ -5,6 +5,7 @@ Each `add_…_writer` registers one writer with an agent.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, cached_property
@@ -77,9 +78,15 @@ def add_doc_writer(
         return False
 
     def objects(path: str) -> str | None:
-        """A file's heading stands for a yes, and no rule or mode that says no is asked twice."""
+        """The heading is no yes: whoever wrote a repository wrote it. Nobody is asked beside a conversation."""
         use = ToolUse(ToolUseId(LIVING_DOC_KIND), _EDIT, JsonObject({"file_path": path}))
         verdict = guard.decide(use, AccessRequest(kind="edit", paths=(path,)))
+        if verdict.decision == "ask":
+            name = os.path.relpath(path, guard.root)
+            return (
+                f"{verdict.reason}, and the heading is not enough in {guard.mode} mode; an ordinary page is kept "
+                f'up to date in accept-edits mode, or with "edit({name})" in permissions.allow'
+            )
         return verdict.reason if verdict.decision == "deny" else None
 
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:

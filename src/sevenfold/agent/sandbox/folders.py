@@ -8,6 +8,7 @@ was killed meanwhile.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -57,8 +58,8 @@ def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
     if not Path(real).is_relative_to(root) and real.startswith(_SYSTEM_FOLDERS):
         return "it is a system file"
     parts = _parts(real, root)
-    if any(part.startswith("git~") for part in parts):
-        return "what lies there can run commands later"
+    if any(_SHORT_NAME.fullmatch(part) for part in parts):
+        return "it may be the short name of a file that can run commands later"
     if _is_rule(parts):
         return "it decides what agents may do"
     return explain_guarded_name(parts) or explain_secret(real, root)
@@ -86,9 +87,18 @@ def explain_secret(real: str, root: Path) -> str | None:
     return None
 
 
+_SHORT_NAME = re.compile(r"[^.~]{1,6}~\d{1,2}(\.[^.]{0,3})?")
+"""As file systems of Windows give each long name a second one: `CLAUDE~1.MD`, `GIT~1`."""
+_IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+"""Invisible letters and marks, which file systems without case leave out like the invisible signs."""
+
+
 def fold_name(part: str) -> str:
     """A name as the most forgiving disk reads it: no case, no invisible characters, no dots at its end."""
-    seen = "".join(one for one in unicodedata.normalize("NFKC", part) if unicodedata.category(one) != "Cf")
+    whole = _IGNORED.sub("", unicodedata.normalize("NFKC", part))
+    seen = "".join(one for one in whole if unicodedata.category(one) != "Cf").replace("\u0131", "i")
     return seen.casefold().partition(":")[0].rstrip(" .")
 
 

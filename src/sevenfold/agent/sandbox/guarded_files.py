@@ -59,6 +59,7 @@ GUARDED_FILES = (
             *(".openhands_instructions", ".blackboxrules", ".voidrules", ".aider.model.settings.yml"),
             *(".aider.model.metadata.json", ".greptile/", "greptile.json", ".coderabbit.yaml"),
             *(".coderabbit.yml", ".pr_agent.toml", "sweep.yaml", ".sweep.yaml"),
+            *(".gitlab/duo/", ".sourcery.yaml", "best_practices.md"),
         ),
     ),
     GuardedGroup("agents start the servers that it names", (".mcp.json", "mcp.json")),
@@ -87,6 +88,15 @@ GUARDED_FILES = (
             *("jenkinsfile.*", "render.yaml", "railway.json", "railway.toml", "nixpacks.toml", "appspec.yml"),
             *("atlantis.yaml", ".spacelift/", ".cnb.yml", ".cnb/", ".platform/", ".platform.app.yaml"),
             *(".ebextensions/", ".do/", ".mergify.yml", ".mergify/", ".kodiak.toml", ".github/settings.yml"),
+            *(
+                "renovate.json",
+                "renovate.json5",
+                ".renovaterc*",
+                ".github/renovate.*",
+                ".github/dependabot.*",
+            ),
+            *("heroku.yml", "now.json", "fly.toml", ".upsun/", ".gitlab/agents/", "wrangler.toml"),
+            *("wrangler.json", "wrangler.jsonc"),
         ),
     ),
     GuardedGroup(
@@ -98,7 +108,8 @@ GUARDED_FILES = (
             *(".config/lefthook.*", ".lefthook/", ".lefthook-local/", ".overcommit.yml", ".arcconfig"),
             *(".lintstagedrc*", "lint-staged.config.*", ".huskyrc*", "husky.config.*", ".simple-git-hooks.*"),
             *("simple-git-hooks.*", ".git-hooks/", ".hooks/", "prek.toml", "hk.pkl", "captainhook.json"),
-            *("grumphp.yml", ".rusty-hook.toml"),
+            *("grumphp.yml", ".rusty-hook.toml", "commitlint.config.*", ".commitlintrc*", "nano-staged.*"),
+            *(".nano-staged.*",),
             # Every folder that git takes for a repository has one, also where no part is called `.git`.
             "head",
         ),
@@ -113,6 +124,9 @@ GUARDED_FILES = (
             *(".config/mise.toml", ".rtx.toml", ".tool-versions", "devbox.json", ".flox/", ".autoenv.zsh"),
             *("mise/config.toml", "mise/conf.d/", ".miserc.toml", ".rvmrc", ".shadowenv.d/", ".direnvrc"),
             *(".xprofile", ".xsession", ".xsessionrc", ".pam_environment", ".autoenv_leave.zsh"),
+            # Read again, without a question, by an `.envrc` that somebody has allowed.
+            *("flake.nix", "shell.nix", "devenv.nix", "devenv.yaml", ".prototools", "aqua.yaml", "aqua.yml"),
+            *(".bash_enter", ".bash_leave", ".xonshrc", ".venv/bin/", "venv/bin/", "pyvenv.cfg"),
         ),
     ),
     GuardedGroup(
@@ -124,6 +138,8 @@ GUARDED_FILES = (
             *(".bsp/", "rust-analyzer.toml", ".rust-analyzer.toml", ".ycm_extra_conf.py", ".luarc.json"),
             *(".luarc.jsonc", ".externaltoolbuilders/", ".replit", ".codesandbox/", ".stackblitzrc"),
             *("omnisharp.json", "replit.nix", ".emacs", ".emacs.d/", ".spacemacs", ".spacemacs.d/"),
+            *("*.sublime-project", ".kateproject", ".theia/", ".project", ".settings/", ".gvimrc", "_vimrc"),
+            *("_gvimrc", "_exrc", ".solargraph.yml", "node_modules/.bin/"),
         ),
     ),
     GuardedGroup(
@@ -134,7 +150,7 @@ GUARDED_FILES = (
             *(".irbrc", ".pryrc", ".rspec", ".rprofile", ".user.ini", ".htaccess", "bunfig.toml"),
             *(".byebugrc", ".renviron", ".ghci", ".ocamlinit", ".iex.exs", ".erlang", ".perldb", ".octaverc"),
             *(".psqlrc", ".sqliterc", ".mongorc.js", ".mongoshrc.js", ".lessfilter", ".mailcap"),
-            *(".procmailrc", ".forward"),
+            *(".procmailrc", ".forward", ".psysh.php", ".latexmkrc", "latexmkrc", ".proverc", "web.config"),
         ),
     ),
     GuardedGroup(
@@ -161,12 +177,14 @@ GUARDED_FILES = (
                 ".sbtopts",
             ),
             *(".jvmopts", ".swiftpm/", ".terraformrc", ".pip/", "pip.ini", ".pixi/config.toml"),
-            *("pnpm-workspace.yaml", ".curlrc", ".wgetrc"),
+            *("pnpm-workspace.yaml", ".curlrc", ".wgetrc", ".pnp.cjs", ".pnp.loader.mjs", ".pdm-python"),
+            *("directory.build.*", "directory.solution.*", "msbuild.rsp", "gradle.properties", "init.gradle"),
+            *("init.gradle.kts", ".terraform/", "terraform.rc"),
         ),
     ),
 )
 
-NOT_WHOLE = frozenset({".config", ".pixi", ".yarn"})
+NOT_WHOLE = frozenset({".config", ".pixi", ".venv", ".yarn"})
 """Folders of which only parts are obeyed, and in which ordinary commands write."""
 
 

@@ -68,6 +68,8 @@ class DocWriter:
         self._looked_at: dict[str, str] = {}
         """Files that were read, each with the content in which its header was looked for."""
         self._tracked: dict[str, None] = {}
+        self._objected: dict[str, str] = {}
+        """What was last said against an update of each: it is reported once."""
 
     @property
     def tracked(self) -> tuple[str, ...]:
@@ -115,10 +117,12 @@ class DocWriter:
             self._drop(path, "its first heading no longer says that it is one")
             return
         objection = self._tools.objects(path) or self._too_long(found)
-        if objection:
-            self._place.emit(DocSkipped(path, objection))
-            return
-        await self._edit(path, found)
+        if objection != self._objected.get(path):
+            self._objected[path] = objection or ""
+            if objection:
+                self._place.emit(DocSkipped(path, objection))
+        if not objection:
+            await self._edit(path, found)
 
     async def _edit(self, path: str, found: _Document) -> None:
         # What the fork has seen is not what the agent has seen: its own next edit reads the file first.
