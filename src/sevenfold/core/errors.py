@@ -368,7 +368,7 @@ class ResidentUnavailable(SevenfoldError):
 
 
 class LoopStopped(SevenfoldError):
-    """The model made the same failing call again and again, and nobody was there to ask."""
+    """The model made the same failing call again and again, and nobody was there to ask; or it paused so."""
 
 
 class CompactionError(SevenfoldError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from sevenfold.agent.loop.turn import MAX_EQUAL_FAILURES, MAX_FAILED_ANSWERS, LoopGuard, TurnEnd
+from sevenfold.agent.loop.turn import MAX_EQUAL_FAILURES, MAX_FAILED_ANSWERS, MAX_PAUSES, LoopGuard, TurnEnd
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import ToolBatch
@@ -46,6 +47,20 @@ def test_without_anybody_to_ask_the_turn_fails(tmp_path: Path) -> None:
     assert (end.reason, end.rounds) == ("failed", MAX_EQUAL_FAILURES)
     assert isinstance(end.error, LoopStopped)
     assert shop.noted.of("LoopDetected") == [LoopDetected("look", MAX_EQUAL_FAILURES, True)]
+
+
+def test_a_provider_that_pauses_again_and_again_ends_the_turn(tmp_path: Path) -> None:
+    async def tell() -> TurnEnd:
+        paused = replace(make_response("Wait."), stop_reason="pause_turn")
+        with ScriptedProvider([paused] * MAX_PAUSES) as models:
+            agent = await Shop(home=tmp_path, provider=models, tools=[Plain()]).open()
+            end = await agent.run_turn("Look.")
+            await agent.close()
+        return end
+
+    end = asyncio.run(tell())
+    assert (end.reason, end.rounds) == ("failed", MAX_PAUSES)
+    assert isinstance(end.error, LoopStopped)
 
 
 def test_a_person_may_have_it_go_on_and_is_asked_again(tmp_path: Path) -> None:

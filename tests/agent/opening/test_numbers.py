@@ -78,6 +78,16 @@ def test_any_timeout_of_a_hook_is_used_or_told(timeout: str) -> None:
     check_hooks(timeout)
 
 
+@pytest.mark.parametrize("matcher", ["(" * 2_000, "a{99999999999999999999}", "[" * 50_000])
+def test_no_matcher_stops_a_start(matcher: str) -> None:
+    groups = [{"matcher": matcher, "hooks": [{"type": "command", "command": "true"}]}]
+    found = parse_hooks(read_object(json.dumps({"hooks": {"PreToolUse": groups}}).encode()))
+    assert found.hooks == []
+    (problem,) = found.problems
+    assert "no regular expression" in problem
+    assert len(problem) < 300
+
+
 @pytest.mark.parametrize("timeout", [*NASTY, *JSON_ONLY])
 def test_these_timeouts_are_used_or_told(timeout: str, tmp_path: Path) -> None:
     check_hooks(timeout)

@@ -272,8 +272,8 @@ def _read_group(event: HookEvent, group: JsonObject, like: Hook, found: HookList
     pattern = matcher if isinstance(matcher, str) else ""
     try:
         re.compile(pattern if pattern != "*" else "")
-    except re.error as error:
-        found.problems.append(f"{event}: matcher {pattern!r} is no regular expression: {error}")
+    except (re.error, RecursionError, OverflowError) as error:
+        found.problems.append(f"{event}: matcher {pattern!r:.80} is no regular expression: {error}")
         return
     for hook in _objects(group.get("hooks")):
         command, kind = hook.get("command"), hook.get("type", "command")

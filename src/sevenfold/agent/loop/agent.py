@@ -304,6 +304,7 @@ class Agent:
                     return turn.end("answered")
             if reply.stop_reason == "refusal":
                 return turn.end("refused")
+            turn.count_pause(is_paused=reply.stop_reason in RESUMABLE_STOPS)
             if reply.tool_uses or reply.stop_reason in RESUMABLE_STOPS:
                 continue
             if await self._is_done(reply, turn):

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from sevenfold.agent.hooks.runner import SessionHooks
 from sevenfold.agent.tool import ToolEnded, ToolEvent, ToolPrinted, ToolStarted
 from sevenfold.agent.tools.executor import ToolBatch, ToolExecutor
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import LoopStopped, SevenfoldError
 from sevenfold.core.events import Emit, Event
 from sevenfold.core.json import write_json
 from sevenfold.core.messages import ToolUse
@@ -36,6 +36,10 @@ MAX_EQUAL_FAILURES = 5
 MAX_FAILED_ANSWERS = 20
 """A model that changes a name or a number each time gets no further either. In real sessions a handful of
 answers fails in a row, while it looks for a file or corrects an edit."""
+
+
+MAX_PAUSES = 50
+"""A pause comes after ten steps of a tool that the provider runs: five hundred steps are no answer's work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +189,23 @@ class TurnState:
     """How often the turn went on after an answer that was cut short."""
     stops_refused: int = 0
     """How often hooks continued the turn."""
+    pauses: int = 0
+    """How many answers in a row ended in a pause."""
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
 
     def add_delta(self, delta: Delta) -> None:
         if isinstance(delta, TextDelta):
             self.partial_text.append(delta.text)
         self.watch(DeltaReceived(delta))
+
+    def count_pause(self, *, is_paused: bool) -> None:
+        """Raise `LoopStopped` where a provider pauses answer after answer: each costs the whole prompt."""
+        self.pauses = self.pauses + 1 if is_paused else 0
+        if self.pauses >= MAX_PAUSES:
+            raise LoopStopped(
+                f"the provider paused {self.pauses} answers in a row; say what to do instead, or check its "
+                "address"
+            )
 
     def notice(self, *texts: str) -> None:
         for text in texts:
