@@ -78,14 +78,14 @@ def add_doc_writer(
         return False
 
     def objects(path: str) -> str | None:
-        """The heading is no yes: whoever wrote a repository wrote it. Nobody is asked beside a conversation."""
+        """The heading is no yes: a stranger may have written it. Nobody is asked beside a conversation."""
         use = ToolUse(ToolUseId(LIVING_DOC_KIND), _EDIT, JsonObject({"file_path": path}))
         verdict = guard.decide(use, AccessRequest(kind="edit", paths=(path,)))
         if verdict.decision == "ask":
             name = os.path.relpath(path, guard.root)
             return (
-                f"{verdict.reason}, and the heading is not enough in {guard.mode} mode; an ordinary page is kept "
-                f'up to date in accept-edits mode, or with "edit({name})" in permissions.allow'
+                f"{verdict.reason}, and the heading is not enough in {guard.mode} mode; an ordinary page is "
+                f'kept up to date in accept-edits mode, or with "edit({name})" in permissions.allow'
             )
         return verdict.reason if verdict.decision == "deny" else None
 
