@@ -308,10 +308,7 @@ _TOOLS = (
     _format("postman-key", "Postman key", "PMAK-", "PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
     _format("linear-key", "Linear key", "lin_api_ lin_oauth_", "lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
     _format(
-        "notion-token",
-        "Notion token",
-        "ntn_ secret_",
-        "(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})",
+        "notion-token", "Notion token", "ntn_ secret_", "(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})"
     ),
     _format("airtable-token", "Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
     _format("figma-token", "Figma token", "figd_ figo_", "fig[do]_[A-Za-z0-9_-]{36,}"),
@@ -322,8 +319,18 @@ _TOOLS = (
     _format("facebook-token", "Facebook token", "EAA", "EAA(?:CEdEose0cBA[A-Za-z0-9]{10,}|[A-Za-z0-9]{90,})"),
     _format("facebook-app-token", "Facebook app token", "|", r"[0-9]{13,17}\|[A-Za-z0-9_-]{26,28}", "key"),
     _format("twitter-bearer", "X bearer token", "AAAAAAAAAAAAAAAAAAAA", "A{20,}[A-Za-z0-9%]{60,}"),
+    _format("mapbox-token", "Mapbox secret token", "sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{20,}\.[\w-]{16,}"),
     _format(
-        "mapbox-token", "Mapbox secret token", "sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{16,}"
+        "harness-token", "Harness token", "pat. sat.", r"[ps]at\.[\w-]{22}\.[a-f0-9]{24}\.[A-Za-z0-9]{20}"
+    ),
+    _format("laravel-key", "Laravel application key", "base64:", "base64:(?P<value>[A-Za-z0-9+/]{43}=)"),
+    _format(
+        "documented-key",
+        "Key of a documented format",
+        "shippo_ shptka_ fc- signkey- cs_ avns_ xaat- xapt- sec-c- nsec1 k00 - :",
+        r"(?:\b(?:shippo_(?:live|test)_|shptka_|fc-|signkey-[a-z]+-|cs_)[a-f0-9]{32,}|AVNS_[A-Za-z0-9_-]{19,}"
+        rf"|xa[ap]t-{_UUID}|sec-c-[A-Za-z0-9+/=-]{{40,}}|nsec1[02-9ac-hj-np-z]{{58}}"
+        r"|K00[0-9][A-Za-z0-9/+]{27}|\b[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}\b|\b[a-f0-9]{24}:[a-f0-9]{64}\b)",
     ),
 )
 
@@ -351,7 +358,6 @@ _OWN = (
 """What Sevenfold itself hands out, and the key with which it names findings."""
 
 FORMAT_RULES: tuple[SecretRule, ...] = (*_OWN, *_TOOLS, *_CLOUD, *_FORGES, *_MODELS, *_CHAT, *_PAYMENT)
-
 
 _NAME = (
     "(?:(?:api|access|auth|private|signing|encryption|master|account)[_. -]?key"
@@ -489,11 +495,5 @@ _GENERIC = (
 SECRET_RULES: tuple[SecretRule, ...] = (*FORMAT_RULES, *_GENERIC)
 """In the order in which they are asked: of two that find the same, the first one names it."""
 
-RANDOM_RULE = SecretRule(
-    id=SecretRuleId("random-value"),
-    name="Random value in a place for a key",
-    hints=(),
-    pattern="",
-    kind="key",
-)
+RANDOM_RULE = _format("random-value", "Random value in a place for a key", "", "", "key")
 """Names what `values.find_random_tokens` finds; it has no pattern of its own."""

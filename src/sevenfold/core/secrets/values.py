@@ -94,6 +94,7 @@ _CODE = re.compile(
     r"[(){}\[\]\\]|^\$\w|://|::|->|=>|&&|^[./~@#-]|^\w+(?:\.[A-Za-z_]\w*)+$|^[\w-]+(?:/[\w.-]+)+$"
 )
 """Calls, references, paths, addresses, dotted names."""
+_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
 _SYMBOLS = frozenset("!@#$%^&*?~+=")
 _TURNS = re.compile(r"[a-z][A-Z]")
 """Names of things have one, `PostgreSQL` say; with two, and more than letters in it, hardly anything has."""
@@ -109,7 +110,12 @@ def is_likely_secret(value: str, kind: SecretKind) -> bool:
     if kind == "random":
         return _is_mixed(value.rstrip(".:?)"))
     if kind == "url":
-        return len(value) > 3 and not _ORDINARY.fullmatch(value) and not _is_named_part(value)
+        return (
+            len(value) > 3
+            and not _VARIABLE.fullmatch(value)
+            and not _ORDINARY.fullmatch(value)
+            and not _is_named_part(value)
+        )
     return _is_password(value.rstrip(".:?)"), is_stated=kind == "stated")
 
 
@@ -429,6 +435,8 @@ def _is_secret_word(word: str) -> bool:
 def _is_key_here(text: str, start: int, end: int, shape: TokenShape) -> bool:
     """Whether what stands around the value says that it is a key."""
     before = text[max(0, start - _WINDOW_CHARS) : start]
+    if before.endswith(" h1:"):  # a digest in `go.sum`
+        return False
     line = before[before.rfind("\n") + 1 :]
     if not line.strip(" \t>*-|`\"'#/"):
         # The first of its line: the line before says what it is.
