@@ -99,9 +99,10 @@ async def _run(orders: Orders) -> list[Outcome]:
         is_first = permission is PERMISSIONS[0]
         chosen = _choose(orders, permission, lines if is_first else [one for one in lines if not one.is_bomb])
         found.append(await _play(orders, permission, chosen, sandbox))
-    if orders.size == "long" and find_bubblewrap():
-        found += await _play_bubblewrap(orders, lines)
-    return found
+    if find_bubblewrap() is None:
+        why = "bubblewrap is not installed: apt-get install bubblewrap"
+        return [*found, Outcome(name="shell: bubblewrap", unit="lines", skipped=why)]
+    return [*found, *await _play_bubblewrap(orders, lines)]
 
 
 async def _play_bubblewrap(orders: Orders, lines: Sequence[Line]) -> list[Outcome]:
@@ -115,7 +116,9 @@ async def _play_bubblewrap(orders: Orders, lines: Sequence[Line]) -> list[Outcom
         Permission(name="bubblewrap, write", mode="accept-edits", may_change=True),
         Permission(name="bubblewrap", mode="plan"),
     ]
-    return [await _play(orders, permission, held, sandbox) for permission in wanted]
+    return [
+        await _play(orders, permission, _choose(orders, permission, held), sandbox) for permission in wanted
+    ]
 
 
 def _choose(orders: Orders, permission: Permission, lines: Sequence[Line]) -> Sequence[Line]:

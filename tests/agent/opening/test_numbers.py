@@ -78,7 +78,7 @@ def test_any_timeout_of_a_hook_is_used_or_told(timeout: str) -> None:
     check_hooks(timeout)
 
 
-@pytest.mark.parametrize("matcher", ["(" * 2_000, "a{99999999999999999999}", "[" * 50_000])
+@pytest.mark.parametrize("matcher", ["(" * 2_000, "a{99999999999999999999}"])
 def test_no_matcher_stops_a_start(matcher: str) -> None:
     groups = [{"matcher": matcher, "hooks": [{"type": "command", "command": "true"}]}]
     found = parse_hooks(read_object(json.dumps({"hooks": {"PreToolUse": groups}})), source="f", dialect="own")

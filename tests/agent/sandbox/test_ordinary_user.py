@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.sandbox.sandbox import find_bubblewrap
 from tests.contracts.house import ROOT
 
 pytestmark = pytest.mark.story
@@ -84,3 +85,6 @@ def test_no_attack_of_an_ordinary_user_does_damage(ground: Path) -> None:
     assert found["damage"] == []
     assert found["means"], "the sandbox was found by trying"
     assert "namespaces" in found["ways"]
+    if find_bubblewrap() is None:
+        pytest.skip("bubblewrap was not attacked: apt-get install bubblewrap")
+    assert "bubblewrap" in found["ways"]

@@ -125,6 +125,24 @@ def test_no_file_is_made_that_runs_with_the_rights_of_its_owner(
     )
 
 
+KERNEL_FILES = (
+    *("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/fs/suid_dumpable"),
+    *("/proc/sysrq-trigger", "/sys/kernel/uevent_helper", "/sys/kernel/mm/transparent_hugepage/enabled"),
+)
+
+
+@both
+@pytest.mark.parametrize("profile", SANDBOXED_PROFILES)
+def test_no_setting_of_the_kernel_can_be_opened_for_writing(
+    tmp_path: Path, way: SandboxBackend, profile: SandboxProfile
+) -> None:
+    """Root owns them: one names a program that the kernel starts outside when a process crashes."""
+    opened = "".join(f"{{ : >> {name}; }} 2>/dev/null && echo opened {name}\n" for name in KERNEL_FILES)
+    answer = told(held_by(way), profile, f"{opened}echo tried", place_in(tmp_path))
+    assert "tried" in answer
+    assert "opened" not in answer
+
+
 @both
 def test_what_programs_obey_in_a_project_cannot_be_changed_moved_or_removed(
     tmp_path: Path, way: SandboxBackend

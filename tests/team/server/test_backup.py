@@ -142,3 +142,24 @@ def test_a_backup_of_the_first_tables_can_still_be_restored(tmp_path: Path) -> N
 def test_a_backup_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file"):
         check_backup(tmp_path / "none")
+
+
+def test_a_backup_is_not_written_through_what_another_user_has_put_beside_it(
+    empty_url: str, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".team.backup.part").symlink_to(victim)
+    with opened(empty_url) as database:
+        Team(database, "first").put({"a.md": "text"})
+        write_backup(database, tmp_path / "team.backup", NOON)
+    assert victim.read_text() == "mine"
+    check_backup(tmp_path / "team.backup")
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, "[1]", "5", "null"])
+def test_a_line_that_is_no_object_is_told(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "team.backup"
+    path.write_bytes(gzip.compress(f"{line}\n".encode()))
+    with pytest.raises(FileDamaged, match="cannot be read as a backup"):
+        check_backup(path)

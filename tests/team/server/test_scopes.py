@@ -95,6 +95,13 @@ def test_two_tokens_in_one_request_are_refused(live: Live, team: Team) -> None:
         assert (asked.status_code, asked.json()["error"]["kind"]) == (400, "bad request")
 
 
+def test_two_repositories_in_one_request_are_refused(live: Live, team: Team) -> None:
+    bearer = {"authorization": f"Bearer {team.token}"}
+    for named in (f"{team.repo}&repo=other", f"other&repo={team.repo}", f"&repo={team.repo}"):
+        asked = live.client.get(f"{MEMORY}?repo={named}", headers=bearer)
+        assert (asked.status_code, asked.json()["error"]["kind"]) == (400, "bad request")
+
+
 def test_a_device_is_taken_in_by_the_organisation_that_it_named_and_no_other(live: Live, team: Team) -> None:
     other = Team(team.database)
     begun = live.ask("POST", "/api/v1/device", json={"name": "laptop", "org": team.name}).json()

@@ -142,7 +142,9 @@ def _wrapped(bubblewrap: str, orders: LaunchSpec) -> list[str]:
     for path in orders.readable:
         if path != "/proc":
             line += ["--ro-bind-try", path, path]
-    line += ["--proc", "/proc", "--dev", "/dev"]
+    # Root owns the files in `/proc/sys`, and needs no privilege to write them: one of them names the program
+    # that the kernel starts, outside, when any process crashes.
+    line += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     for path in orders.writable:
         if path != SCRATCH:
             line += ["--bind", path, path]

@@ -64,7 +64,9 @@ def write_backup(database: Database, path: Path, now_ms: int) -> int:
     partial = path.with_name(f".{path.name}.part")
     with map_os_errors(f"write the backup {path}"):
         try:
-            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as raw:
+            # Made anew: a link or a file that another user has put there would be written through, or read.
+            partial.unlink(missing_ok=True)
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as raw:
                 with gzip.open(raw, "wb", compresslevel=6) as file:
                     count = _write_all(database, file)
                 raw.flush()
@@ -232,7 +234,10 @@ def _value(spelled: object) -> SqlValue:
 def _lines(path: Path) -> Iterator[dict[str, object]]:
     with _damage_told(path), gzip.open(path, "rb") as file:
         for line in file:
-            yield cast("dict[str, object]", json.loads(line))
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise TypeError("a line of it is no object")
+            yield cast("dict[str, object]", row)
 
 
 @contextmanager
@@ -241,7 +246,7 @@ def _damage_told(path: Path) -> Generator[None]:
         yield
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}; name the one that `serve backup` wrote") from error
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, TypeError, RecursionError) as error:
         raise FileDamaged(f"{path} cannot be read as a backup: {error}; use another one") from error
 
 

@@ -373,15 +373,22 @@ def _read_authorization(request: Request) -> str:
     return found[0] if found else ""
 
 
+_NO_REPO = "the request names no repository"
+
+
 def _read_repo(request: Request) -> str:
-    repo = request.query_params.get("repo")
-    if not repo:
+    """`ApiError` 400 where there are several: a proxy may have checked another one than is read here."""
+    named = request.query_params.getlist("repo")
+    if len(named) != 1 or not named[0]:
         raise ApiError(
-            status=400, kind="bad request", message="the request names no repository", advice="add ?repo=ID"
+            status=400,
+            kind="bad request",
+            message=f"the request names {len(named)} repositories" if any(named) else _NO_REPO,
+            advice="add ?repo=ID",
         )
-    if not REPO_ID.fullmatch(repo):
+    if not REPO_ID.fullmatch(named[0]):
         raise make_not_found("such repository")
-    return repo
+    return named[0]
 
 
 def _decode(raw: bytes, kind: type) -> object:
