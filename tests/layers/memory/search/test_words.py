@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,3 +70,16 @@ def test_words_in_common_are_spelled_as_in_the_prompt() -> None:
     asked = "How do we make releases of parseHeader, in Releases?"
     stems = ("releas", "parseheader", "header", "make", "elsewher")
     assert spell_words(asked, stems) == ("releases", "parseHeader", "make", "elsewher")
+
+
+def test_one_language_of_the_stemmer_is_loaded_and_the_whole_package_stays_as_it_is() -> None:
+    code = (
+        "import sys\n"
+        "from sevenfold.layers.memory.search.lexical import split_words\n"
+        "assert 'run' in split_words('running')\n"
+        "assert not any('french' in name for name in sys.modules)\n"
+        "import snowballstemmer\n"
+        "assert snowballstemmer.stemmer('french').stemWord('chevaux') == 'cheval'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

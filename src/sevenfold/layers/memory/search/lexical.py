@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from heapq import nsmallest
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Protocol, cast
 
 # Words are stemmed and in lower case. `parseHeader` and `parse_header` also match "header"; each pair of
@@ -166,13 +170,25 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802 - the library's word
 
 
+_ONE_LANGUAGE = "_sevenfold_stemmer"
+"""The package under another name, so that its own is there in full for whoever else imports it."""
+
+
 @cache
 def _stemmer() -> _Stemmer:
-    # Not at the top: only who searches needs it.
-    import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
+    """That of one language: the package loads thirty, which takes longer than many a search."""
+    found = find_spec("snowballstemmer")
+    bare = ModuleType(_ONE_LANGUAGE)
+    bare.__path__ = [*((found and found.submodule_search_locations) or ())]
+    sys.modules[_ONE_LANGUAGE] = bare
+    try:
+        return cast("_Stemmer", import_module(f"{_ONE_LANGUAGE}.english_stemmer").EnglishStemmer())
+    except (ImportError, AttributeError):
+        # Not at the top: only who searches needs it.
+        import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
-    made = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType]
-    return cast("_Stemmer", made)
+        made = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType]
+        return cast("_Stemmer", made)
 
 
 @lru_cache(maxsize=65_536)
