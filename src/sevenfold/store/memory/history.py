@@ -232,6 +232,8 @@ class MemoryHistory:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
+        self._read: tuple[LoggedTransaction, ...] = ()
+        self._read_at: LogStat | None = None
 
     def log(self, key: str | None, limit: int | None) -> tuple[Transaction, ...]:
         """The last transactions, the newest first; those that speak of `key` alone."""
@@ -377,7 +379,15 @@ class MemoryHistory:
         return [_undone(change, earlier[change.key], entry.id) for change in entry.changes if change.key]
 
     def _entries(self) -> Iterator[LoggedTransaction]:
-        yield from self._store.log.read_transactions()
+        """All of it. A short history is kept as it was read: one step of undo asks for it six times."""
+        stat = self._store.log.stat()
+        if stat is None or stat.size_bytes > CHECKPOINT_BYTES:
+            self._read, self._read_at = (), None
+            yield from self._store.log.read_transactions()
+            return
+        if stat != self._read_at:
+            self._read, self._read_at = tuple(self._store.log.read_transactions()), stat
+        yield from self._read
 
 
 def _diff(change: LoggedChange, before: str) -> str:
