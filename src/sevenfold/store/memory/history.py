@@ -234,6 +234,8 @@ class MemoryHistory:
         self._store = store
         self._read: tuple[LoggedTransaction, ...] = ()
         self._read_at: LogStat | None = None
+        self._read_under: MemoryState | None = None
+        """Another one holds after a purge, whatever the history looks like."""
 
     def log(self, key: str | None, limit: int | None) -> tuple[Transaction, ...]:
         """The last transactions, the newest first; those that speak of `key` alone."""
@@ -385,8 +387,9 @@ class MemoryHistory:
             self._read, self._read_at = (), None
             yield from self._store.log.read_transactions()
             return
-        if stat != self._read_at:
+        if stat != self._read_at or self._store.state is not self._read_under:
             self._read, self._read_at = tuple(self._store.log.read_transactions()), stat
+            self._read_under = self._store.state
         yield from self._read
 
 
