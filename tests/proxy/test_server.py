@@ -106,6 +106,12 @@ class Upstream(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         SEEN.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+        if self.path.startswith("/moved"):
+            self.send_response(307)
+            self.send_header("location", "http://127.0.0.1:9/v1/messages")
+            self.send_header("content-length", "0")
+            self.end_headers()
+            return
         packed = gzip.compress(b'{"usage": {"input_tokens": 3, "output_tokens": 4}}')
         self.send_response(201, "Made")
         self.send_header("content-encoding", "gzip")
@@ -216,6 +222,20 @@ def test_an_upstream_that_cannot_be_reached_is_an_error_that_says_so() -> None:
     assert "127.0.0.1:9 cannot be reached" in entry.target.error
 
 
+def test_no_client_is_led_to_another_server_with_its_conversation(upstream: ThreadingHTTPServer) -> None:
+    upstreams = Upstreams(f"http://127.0.0.1:{upstream.server_port}/moved")
+    server = ProxyServer(ProxyApp(ledger=ProxyLedger(), upstreams=upstreams))
+    server.start()
+    try:
+        status, headers, body = post(server.url, "/v1/messages", b"{}")
+    finally:
+        server.stop()
+    assert (status, headers.get("location")) == (502, None)
+    assert b"answered 307 and leads elsewhere" in body
+    (entry,) = server.app.ledger.entries
+    assert "leads elsewhere" in entry.target.error
+
+
 def test_a_probe_of_an_agent_goes_to_the_only_api_that_it_asks() -> None:
     urls = Upstreams("http://one:1", "http://two:2")
     assert urls.make_url("/", {}, find_profile("claude")) == "http://one:1/"
@@ -232,7 +252,19 @@ def test_a_proxy_in_front_of_itself_is_refused() -> None:
         ProxyServer(app, port=port).start()
 
 
-@pytest.mark.parametrize("url", ["", "ftp://x", "http://", "http://user@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "ftp://x",
+        "http://",
+        "http://user@host",
+        "http://[x",
+        "http://x:y",
+        "http://x:99999",
+        "http://a\nb",
+    ],
+)
 def test_an_upstream_that_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="is no address"):
         Upstreams(url)

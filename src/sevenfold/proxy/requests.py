@@ -78,9 +78,16 @@ class Upstreams:
 
     def __post_init__(self) -> None:
         for url in (self.anthropic, self.openai):
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
-                raise InputError(f"the upstream {url!r} is no address; expected http(s)://HOST[:PORT][/PATH]")
+            try:
+                parts = urlsplit(url)
+                is_address = parts.scheme in ("http", "https") and parts.netloc and parts.port != 0
+                is_address = is_address and not parts.username and url.isprintable()
+            except ValueError:  # a port that is no number, brackets around no address
+                is_address = False
+            if not is_address:
+                raise InputError(
+                    f"the upstream {url!r:.200} is no address; expected http(s)://HOST[:PORT][/PATH]"
+                )
 
     def find(self, path: str, headers: Mapping[str, str], profile: AgentProfile | None = None) -> str:
         wire = find_wire_format(path)  # An Anthropic client names its key as below; OpenAI's as a bearer.

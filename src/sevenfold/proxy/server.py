@@ -310,6 +310,9 @@ class _Exchange:
             if response.status_code in REFUSALS and booking.touch.is_changed:
                 await response.aclose()
                 response = await self._send_original(request, booking, gone)
+            if self.scope["method"] == "POST" and response.has_redirect_location:
+                await self._refuse_redirect(response, booking)
+                return
             booking.reader = UsageReader(find_wire_format(path), response.headers)
             booking.status = response.status_code
             await self._copy(response, booking, gone)
@@ -368,6 +371,16 @@ class _Exchange:
             await self.send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await response.aclose()
+
+    async def _refuse_redirect(self, response: Response, booking: _Booking) -> None:
+        """A client that follows it would send the whole conversation elsewhere, and often the key."""
+        await response.aclose()
+        reason = (
+            f"{booking.target.host} answered {response.status_code} and leads elsewhere, where the "
+            "conversation is not sent; name the right address with --upstream URL"
+        )
+        booking.status, booking.target = 502, replace(booking.target, error=reason)
+        await self._refuse(502, reason)
 
     async def _wait_for_disconnect(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":

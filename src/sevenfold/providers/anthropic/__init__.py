@@ -147,14 +147,15 @@ class AnthropicProvider:
                 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
             except ImportError as error:
                 raise InputError(describe_missing("this model", ["anthropic"], "anthropic")) from error
-            self._owned = AsyncAnthropic(
-                base_url=self._base_url,
-                api_key=self._api_key,
-                auth_token=self._auth_token,
-                http_client=DefaultAsyncHttpxClient(
-                    follow_redirects=False, event_hooks={"response": [limit_error_body]}
-                ),
-            )
+            with map_anthropic_errors():
+                self._owned = AsyncAnthropic(
+                    base_url=self._base_url,
+                    api_key=self._api_key,
+                    auth_token=self._auth_token,
+                    http_client=DefaultAsyncHttpxClient(
+                        follow_redirects=False, event_hooks={"response": [limit_error_body]}
+                    ),
+                )
         return self._owned
 
     def _make_payload(
