@@ -297,6 +297,12 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
         asyncio.run(run())
 
 
+@pytest.mark.parametrize("url", ["http://x:abc", "http://a\nb"])
+def test_what_is_no_address_is_an_error_and_no_bug(url: str) -> None:
+    with pytest.raises(ProviderUnreachable):
+        asyncio.run(AnthropicProvider(base_url=url, api_key="k").send(ask()))
+
+
 def test_without_a_key_the_error_says_what_to_do(sim: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", sim.url)
 
