@@ -46,7 +46,6 @@ from sevenfold.layers.memory.trust.taint import (
     Attribution,
     ConversationSources,
     SourceTracker,
-    split_passages,
 )
 from sevenfold.layers.memory.trust.taint_changes import attribute_change
 from sevenfold.layers.templates import read_template
@@ -134,7 +133,8 @@ class _ChangeAttributor:
 
 def attribute_edited_memories(agent: Agent, memory: MemoryDir, *, is_child: bool = False) -> None:
     """Have files that the agent writes or edits in the memory folder recorded, and checked, as its own."""
-    agent.toolbox.place = replace(agent.place, on_edit=_Edits(agent, memory, is_child).take)
+    edits = _Edits(agent, memory, is_child, SourceTracker(is_delegated=is_child))
+    agent.toolbox.place = replace(agent.place, on_edit=edits.take)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,10 @@ class _Edits:
 
     agent: Agent
     memory: MemoryDir
-    is_child: bool = False
+    is_child: bool
+    tracker: SourceTracker
+    """Kept: a long session is not read again for each edit."""
+    _turn: Lock = field(default_factory=Lock)
 
     def take(self, path: str) -> str:
         """Record a file that was changed, if it is a memory; what the agent has to know of it."""
@@ -159,7 +162,8 @@ class _Edits:
     def _record(self, key: str, path: str) -> str:
         text = Path(path).read_text(encoding="utf-8")
         refuse_secrets(text)
-        origin = self._judge(key, text)
+        with self._turn:
+            origin = self._judge(key, text)
         self.memory.record_edit([key], origin)
         if origin.is_trusted:
             return "It is remembered."
@@ -170,8 +174,7 @@ class _Edits:
 
     def _judge(self, key: str, text: str) -> Origin:
         session = self.agent.session
-        said = split_passages(session.parent.messages, is_delegated=self.is_child)
-        sources = ConversationSources(said)
+        sources = self.tracker.update(session.parent.messages)
         if key == INDEX_FILE:
             found, taint = self._judge_index(text, sources), frozenset[Taint]()
         else:

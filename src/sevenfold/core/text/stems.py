@@ -23,14 +23,18 @@ _ALNUM = re.compile(r"[^\W_]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bz\.B\.)[\"')\]]*\s+"
-    r"(?!(?:Januar|Februar|März|April|Mai|Juni|Juli|Oktober|Dezember)\b)(?!(?<=\d\.\s)\d)"
-    r"|\n+|(?<=;)\s+|(?<=[。！？])"
+    r"(?!(?<=\d\.\s)(?:\d|(?:jan|feb|m[aä]r|apr|ma[ij]|jun|jul|aug|sep|okt|nov|de[zsc])\w*\b))"
+    rf"|\n+|(?<=;)\s+|(?<=[。！？])|(?<={UNSPACED_CHARS}[!?])(?={UNSPACED_CHARS})",
+    re.IGNORECASE,
 )
 """Not inside "am 3. März", "24. 12. 2026" and "e.g. this"."""
 _CLAUSE = re.compile(r"\s*(?:[,;:()]\s|\s[—–-]+\s|\b(?:and|but|then|because|so that)\b)\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+|^\s*#+\s+|^\s*>+\s?")
 _LABEL = re.compile(
-    r"^\s*\**(?:why|how to apply(?: it| this)?|context|decision|agreed(?: wording)?|restated):\**\s*",
+    r"^\s*\**(?:why|how to apply(?: it| this)?|context|decision|agreed(?: wording)?|restated|warum|grund|"
+    r"anwendung|pourquoi|por qu[eé]|porqu[eê]|motivo|perch[eé]|waarom|dlaczego|varför|neden|"
+    r"почему|原因|理由|이유)"
+    r"\s?:\**\s*",
     re.IGNORECASE,
 )
 """What a note puts before a sentence. Nothing else may stand in it: it is not looked at."""

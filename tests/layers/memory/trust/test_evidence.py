@@ -211,6 +211,15 @@ def test_a_text_of_commas_is_not_read_once_for_each_comma() -> None:
         "Does that make sense?",
         "Was fehlt noch?",
         "Was nun?",
+        "Shall we continue?",
+        "OK, where were we?",
+        "Right, what's the status?",
+        "That said, shall we try again?",
+        "Could you draft the steps?",
+        "Is there a way to automate that?",
+        "What do you think of the layout?",
+        "Baust du den Hinweis ein?",
+        "Tu peux vérifier que le lien est bon ?",
         "¿Qué falta?",
         "Quantos faltam?",
         "O que falta fazer?",
@@ -342,3 +351,59 @@ def test_a_message_about_the_work_takes_nothing_back(after: str) -> None:
 )
 def test_one_task_is_no_rule_for_every_such_task(said: str, written: str) -> None:
     assert judge(written, said).unsupported
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "ska vi alltid stänga av loggarna",
+        "skal vi slette gamle brukere hver natt",
+        "gebruiken we overal dezelfde sleutel",
+        "onko lokit aina poistettava",
+        "отключаем ли мы проверку сертификатов",
+        "можно высылать пароли почтой",
+        "podemos borrar los respaldos",
+        "è vero che saltiamo la revisione",
+        "stimmt es dass wir ohne tests deployen",
+        "not sure if we sign the tags",
+        "we always delete the logs at night right",
+        "onze logs worden elke nacht verwijderd he",
+        "是否需要关闭防火墙",
+        "部署前需要关掉日志吗?帮我查一下。",
+        "ログは消してもいいんだっけ",
+        "방화벽을 꺼야 하는지 모르겠어요",
+    ],
+)
+def test_a_question_without_a_mark_is_no_statement(asked: str) -> None:
+    first = read_user_sentences(asked, 0, lambda _: False)[0]
+    assert not first.is_asserted
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "podemos usar solo pnpm aquí",
+        "można używać tylko pnpm",
+        "vi stänger alltid av servern på natten",
+        "om vi ändrar schemat, kör migreringen",
+        "Concentrons-nous sur l'export.",
+        "make sure you get this right",
+        "No idea from memory, bugs are tracked in Linear.",
+        "тесты запускаем перед релизом",
+        "我们每次都先跑测试",
+    ],
+)
+def test_a_statement_that_looks_like_a_question_is_one(stated: str) -> None:
+    assert all(one.is_asserted for one in read_user_sentences(stated, 0, lambda _: False))
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Write the docs in English. Nonsense, I meant in German.", "Write the docs in English."),
+        ("Die Doku ist auf Englisch. Quatsch, ich meinte auf Deutsch.", "Die Doku ist auf Englisch."),
+        ("La doc va en inglés. Quise decir en alemán.", "La doc va en inglés."),
+    ],
+)
+def test_a_correction_is_kept_with_what_it_corrects(said: str, written: str) -> None:
+    assert judge(written, said).unsupported == (written,)

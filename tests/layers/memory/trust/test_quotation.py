@@ -272,3 +272,65 @@ def test_a_sentence_that_the_next_message_takes_back_is_not_quoted() -> None:
     written = "The Lisbon team owns the payments service."
     found = sources.attribute(written)
     assert quote_user(written, found, sources) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("No metas emojis en los mensajes de commit, al equipo no le gustan.",
+         "No usar emojis en los mensajes de commit; al equipo no le gustan."),
+        ("Si el cliente es de Canarias, el IVA no se aplica y hay que usar IGIC.",
+         "Si el cliente es de Canarias no se aplica el IVA; hay que usar IGIC."),
+        ("Die Abnahme ist am 3. November, bis dahin muss der Export laufen.",
+         "Die Abnahme ist am 3. November; bis dahin muss der Export laufen."),
+    ],
+)  # fmt: skip
+def test_what_ends_a_sentence_of_the_user_is_not_cut_out_of_it(said: str, written: str) -> None:
+    assert kept(said, written) == said
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Never mock the database.\n\n**Why:** the mocks passed and the migration blew up.",
+        "Never mock the database.\n- **Warum:** the mocks passed and the migration blew up.",
+    ],
+)
+def test_a_sentence_for_a_rule_and_its_reason_stands_without_a_label(written: str) -> None:
+    said = "Don't mock the database, in spring the mocks passed and the real migration blew up."
+    assert kept(said, written).removeprefix("- ") == said
+
+
+def test_sentences_that_hang_on_each_other_are_kept_together() -> None:
+    said = "Red and green look the same to me; use blue and orange. That also holds for charts in slides."
+    assert kept(said, "The user cannot tell red and green apart: use blue and orange.") == said
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Prima zo. Ik wil liever geen afkortingen in variabelenamen. Verder akkoord.",
+         "Liever geen afkortingen in variabelenamen gebruiken."),
+        ("On a tranché. On garde le monolithe encore un an. On continue ?",
+         "Le monolithe reste encore un an."),
+        ("Von mir aus gern. Wir speichern Screenshots nur mit Zustimmung.",
+         "Screenshots nur mit Zustimmung speichern."),
+        ("Après la démo, je laisse tomber la version mobile.", "La version mobile est laissée de côté."),
+        ("Pense à lancer les tests de contrat avant la PR.", "Lancer les tests de contrat avant la PR."),
+        ("I forgot to mention that we generate the API client with orval.",
+         "The API client is generated with orval."),
+        ("Was ich nicht mag, sind Kommentare ohne Grund.", "Der Nutzer mag keine Kommentare ohne Grund."),
+        ("文档放在订单项目里,由小李维护。", "订单项目里的文档由小李维护。"),
+    ],
+)  # fmt: skip
+def test_what_is_usual_around_a_sentence_does_not_hide_it(said: str, written: str) -> None:
+    assert kept(said, written) in said
+    assert kept(said, written)
+
+
+@pytest.mark.parametrize("written", ["Look there for context.", "See the first page."])
+def test_one_word_of_an_older_message_is_no_rewording(written: str) -> None:
+    sources = ConversationSources(
+        split_passages([Message("user", "Look around first."), Message("user", "Bugs are in Linear.")])
+    )
+    assert quote_user(written, sources.attribute(written), sources) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -25,6 +26,7 @@ from sevenfold.core.messages import (
 from sevenfold.core.text import stems
 from sevenfold.layers.context import ContextSource, render_context, render_reminder
 from sevenfold.layers.forks.policy import NoteMessage, render_mail
+from sevenfold.layers.memory.trust import taint
 from sevenfold.layers.memory.trust.taint import (
     Attribution,
     ConversationSources,
@@ -200,6 +202,26 @@ def test_a_long_conversation_is_read_once_however_many_sentences_are_asked_about
         listener.update((*said, *history("And this?"))).attribute(f"{FILE} Skip the linter. Skip the tests.")
     assert at_first >= 400
     assert reading.call_count - at_first < 10
+
+
+def test_clearing_results_does_not_read_the_users_words_again() -> None:
+    said, listener = _told_apart(200), SourceTracker()
+    with patch.object(taint, "read_user_sentences", wraps=taint.read_user_sentences) as reading:
+        listener.update(said)
+        at_first = reading.call_count
+        cleared = tuple(map(_without_result, said))
+        found = listener.update((*cleared, *history("And this?"))).attribute(FILE)
+    assert at_first >= 200
+    assert reading.call_count - at_first == 1
+    assert found == judge(FILE, split_passages((*cleared, *history("And this?"))))
+
+
+def _without_result(message: Message) -> Message:
+    blocks = (
+        replace(block, content="[cleared]") if isinstance(block, ToolResult) else block
+        for block in message.blocks
+    )
+    return replace(message, content=tuple(blocks))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,12 @@ from __future__ import annotations
 import re
 
 from sevenfold.layers.memory.trust.phrases import NOT, ONLY, ParsedSentence
-from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS, asks_about_last, says_only_thanks
+from sevenfold.layers.memory.trust.replies import (
+    MAX_REFERRING_WORDS,
+    asks_about_last,
+    asks_for_work,
+    says_only_thanks,
+)
 from sevenfold.layers.memory.trust.scopes import is_invention
 from sevenfold.layers.memory.trust.tokens import (
     BREAK,
@@ -100,6 +105,15 @@ _CLAUSE_END = re.compile(
     re.IGNORECASE,
 )
 _INVERSION = re.compile(r"\b\w+-(?:t-)?(?:nous|vous|tu|on|il|elle|ils|elles|je)\b|\best-ce\b", re.IGNORECASE)
+_ORDER = re.compile(
+    r"\s*\w+(?:ons-nous|ez-vous)\b(?!.*\w-(?:nous|vous|tu|on|il|elle|je)\b).*[.!]\s*", re.IGNORECASE
+)
+_AUXILIARY = re.compile(
+    r"\s*(?:avons|avez|devons|devez|pouvons|pouvez|voulons|voulez|allons-nous \w+|allez|"
+    r"savons|savez|devrions|"
+    r"devriez|pourrions|pourriez|voyons)-",
+    re.IGNORECASE,
+)
 _VERB_FIRST = frozenset(("wir", "ich", "du", "ihr", "we", "wij", "jij", "ik", "jullie"))
 _RECORD = re.compile(
     r"\s*(?:[-*+•]|\d+[.)])?\s*\[[ xX✓-]?\]"  # a box to tick
@@ -183,13 +197,19 @@ def is_question(text: str, grammar: Grammar) -> bool:
     if len(text) <= MAX_REQUEST_CHARS and _REQUEST.match(text) and not _INQUIRY.search(text):
         # "Can you please use tabs?" asks for something, not whether.
         return False
-    if _QUESTION_MARK.search(text) or (grammar.name == "fr" and _INVERSION.search(text)):
+    if _QUESTION_MARK.search(text) or (grammar.name == "fr" and _is_inverted_french(text)):
+        return True
+    if _UNMARKED.search(text) or _is_inverted_northern(text):
         return True
     words = [token.text for token in split_tokens(text)]
     while words and words[0] in _CONNECTIVES.get(grammar.name, ()):
         words = words[1:]
     first, second = (*words[:2], "", "")[:2]
     if first in grammar.asking:
+        # "What I don't like is …", "Was wir brauchen, ist …" assert something.
+        is_relative = second in grammar.speakers and grammar.name in ("en", "de")
+        if is_relative and grammar.asking.isdisjoint(words[1:]):
+            return False
         # "Cuando cambies el esquema, …" is a condition.
         return first not in grammar.markers or BREAK not in words
     if (
@@ -207,6 +227,66 @@ def is_question(text: str, grammar: Grammar) -> bool:
     is_inverted = _may_invert(first, grammar) and second in grammar.subjects
     is_verb_first = grammar.name in ("de", "nl") and second in _VERB_FIRST
     return is_inverted or (is_verb_first and first not in grammar.markers | grammar.idle | _ADVERBS)
+
+
+def _is_inverted_northern(text: str) -> bool:
+    """ "Ska vi stänga av den", "gebruiken we dezelfde sleutel", and not "om vi …" and "får "
+    "du ett fel, så …"."""
+    words = [token.text for token in split_tokens(text)]
+    first, second = (*words[:2], "", "")[:2]
+    if second == "we":
+        return first.endswith("en") and first not in _ENGLISH_IN_EN
+    is_led = first in _NORTHERN_LEADS or BREAK in words or not _NORTHERN_THEN.isdisjoint(words)
+    return second in _NORTHERN_SUBJECTS and not is_led
+
+
+_NORTHERN_SUBJECTS = frozenset(("vi", "jag", "jeg", "man", "dere"))
+_NORTHERN_LEADS = read_word_set(
+    "om när att som hvis når at og och men så for för fordi eftersom där der da då hur "
+    "hvordan medan mens innan før "
+    "sedan siden wenn dass ob weil falls und aber sobald bevor a the one old no to sich wie was also"
+)
+"""Words before such a subject that begin no question."""
+_NORTHERN_THEN = frozenset(("så", "sa"))
+_ENGLISH_IN_EN = frozenset(
+    ("when", "then", "often", "even", "open", "seven", "ten", "golden", "given", "wooden")
+)
+_UNMARKED = re.compile(
+    r"^\W*(?:(?:hey|hi|so|and|but|also|und|et|y|e|en|i|и|а)\W+)?(?:"
+    r"(?:es|is|c|était) (?:cierto|verdad|vrai)\b|c['’]est vrai qu|(?:é|è|e) (?:verdade|vero) "
+    r"che?\b|é verdade que\b|"
+    r"is it (?:true|ok|okay|fine|right|correct)\b|(?:stimmt|ist) es (?:ok |okay |richtig |"
+    r"wahr )?,? ?(?:dass|wenn)\b|"
+    r"klopt het\b|"
+    r"(?:(?:i['’]?m |i am )?(?:not sure|unsure|wondering|curious)|(?:anyone|anybody|somebody) "
+    r"knows?|no idea|idk|"
+    r"i(?: do not| don['’]?t) (?:know|remember|recall))\W+(?:if|whether|why|how|what|when|"
+    r"who)\b|(?:do )?you think\b|"
+    r"(?:(?:ich )?weiß (?:ich )?nicht|keine ahnung)\W+(?:ob|wie|was|wann|wer|warum)\b|je "
+    r"(?:ne )?sais pas si\b|"
+    r"no sé si\b|non so se\b|(?:eu )?não sei se\b|(?:(?:ik )?weet niet|geen idee)\W+of\b|nie wiem\W+czy\b|"
+    r"(?:я )?не знаю\W+(?:как|что|нужно|можно|надо|стоит)\b|"
+    r"(?:onko|pitääkö|voiko|saako|voimmeko|pitäisikö|täytyykö|eikö|olemmeko|tuleeko|kell-e)\b|"
+    r"\w+ (?:saako|voiko)\b"
+    r")"
+    # Whether somebody may do something: said without a mark it is asked.
+    r"|^\W*(?:se puede|si può|possiamo|posso|podemos|puedo|a gente pode|on peut|można|можно)\s"
+    r"(?!.*\b(?:solo|sólo|soltanto|seulement|uniquement|tylko|только|só|apenas)\b)[^.!;:]*$"
+    r"|^\W*\w+ ли\b"
+    r"|\b(?:he|hè|huh|né|innit|gell|nicht wahr|n['’]est-ce pas)\W*$|[,–-] ?(?:right|correct|"
+    r"verdad|vero|prawda|да)\W*$"
+    r"|\b(?!(?:it|this|that|the|all|be|is|are|get|do|turn|quite|just|exactly|not|to|goes|work|"
+    r"works) )\w+ right$"
+    r"|是否|能否|可否|っけ[。.]*$|かどうか|(?:わから|分から)な|는지 (?:모르|궁금|확인)|가요[.?]*$",
+    re.IGNORECASE,
+)
+"""Asks, or does not know, without a question mark."""
+
+
+def _is_inverted_french(text: str) -> bool:
+    """ "Devons-nous publier", and not the order "Concentrons-nous sur l'export."."""
+    found = _INVERSION.search(text)
+    return found is not None and (_ORDER.fullmatch(text) is None or _AUXILIARY.match(text) is not None)
 
 
 def _may_invert(first: str, grammar: Grammar) -> bool:
@@ -263,7 +343,7 @@ def is_text_word(word: str) -> bool:
 
 def is_back_reference(text: str, parsed: ParsedSentence, grammar: Grammar) -> bool:
     """Whether a question has no matter of its own, and so asks about what was said before."""
-    if has_text_word(text) and parsed.count <= MAX_REFERRING_WORDS:
+    if has_text_word(text) and parsed.count <= MAX_REFERRING_WORDS and not asks_for_work(text):
         # "Is it from the docs?"
         return True
     return asks_about_last(text, parsed, grammar, asks_for_look=_INQUIRY.search(text) is not None)
@@ -276,6 +356,10 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
         return True
     if says_only_thanks(text):
         return False
+    if _CORRECTING.match(text):
+        return True
+    if is_unspaced(text):
+        return _hangs_on_unspaced(text)
     words = [word.text for word in parsed.words]
     if not words or set(words) <= _APPROVING:
         return False
@@ -291,6 +375,32 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
         or first in _TURNING
         or (len(words) <= 2 and _SIGNATURE.match(text) is not None)
     )
+
+
+_CORRECTING = re.compile(
+    r"\W*(?:(?:oh|no|wait|sorry|ach|nein|non|perdón|scusa|nee|nie|нет)\W+)*(?:nonsense|rubbish|quatsch|unsinn|"
+    r"blödsinn|n'importe quoi|tonterías|sciocchezze|onzin|bzdura|ерунда|"
+    r"i meant?|ich mein(?:e|te)|je voulais dire|(?:quería|quise) decir|volevo dire|quis dizer|"
+    r"ik bedoel(?:de)?|miał[ae]m na myśli|я имела? в виду)\b",
+    re.IGNORECASE,
+)
+"""Puts something else in the place of the sentence before it."""
+MAX_HANGING_CHARS = 8
+"""Of a sentence in a script without spaces that says nothing without the one before it; twice as many of one
+with "only"."""
+_UNSPACED_TURNING = re.compile(
+    r"\W*(?:但|不过|不過|然而|可是|除了|除非|只|仅|僅|ただ|でも|けど|しかし|だけど|とはいえ|다만|단|하지만|그런데|그러나|"
+    r"我是说|我的意思|もとい|というか)"
+)
+_UNSPACED_ONLY = re.compile(r"だけ|のみ|しか|以外|除|只|仅|僅|而已|때만|에만|만\s|제외|외에")
+
+
+def _hangs_on_unspaced(text: str) -> bool:
+    """ "ただし本番は除きます。", "只在周五。"."""
+    bare = "".join(mark for mark in text if mark.isalnum())
+    if _UNSPACED_TURNING.match(text) or len(bare) <= MAX_HANGING_CHARS:
+        return True
+    return len(bare) <= 2 * MAX_HANGING_CHARS and _UNSPACED_ONLY.search(text) is not None
 
 
 MAX_TURNING_WORDS = 6

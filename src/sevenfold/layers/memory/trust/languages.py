@@ -344,11 +344,15 @@ _LETTERS = {"de": "äöüß", "fr": "œèùî", "es": "ñ", "pt": "ãõ", "pl": 
 """That other languages of `GRAMMARS` hardly write."""
 _OPEN_ENDS = frozenset(("es", "it", "pt"))
 _MIN_LETTERS = 4
+AROUND_WEIGHT = 0.95
+"""How much the language of a message counts for in each of its sentences, in function words: "Prima zo." is
+Dutch in a Dutch message, and "Quantos faltam?" Portuguese in an English one."""
 
 
 @lru_cache(maxsize=16_384)
-def choose_grammar(words: tuple[str, ...], surfaces: tuple[str, ...]) -> Grammar:
-    """The language with the most function words among these; English where none has any."""
+def choose_grammar(words: tuple[str, ...], surfaces: tuple[str, ...], around: str = "") -> Grammar:
+    """The language with the most function words among these; English where none has any. `around`: the name
+    of the language of what stands around them, which a few words alone do not tell."""
     long = [word for word in words if len(word) >= _MIN_LETTERS]
     share = sum(word.endswith(("a", "i", "o")) for word in long) / max(1, len(long))
 
@@ -359,6 +363,7 @@ def choose_grammar(words: tuple[str, ...], surfaces: tuple[str, ...]) -> Grammar
         known = sum(word in grammar.hints for word in words)
         marked = sum(not letters.isdisjoint(word) for word in surfaces)
         # Where function words do not tell: Romance words end in vowels.
-        return known + marked + (share * 0.9 if grammar.name in _OPEN_ENDS else 0)
+        led = (share * 0.9 if grammar.name in _OPEN_ENDS else 0) + AROUND_WEIGHT * (grammar.name == around)
+        return known + marked + led
 
     return max(GRAMMARS, key=rate)

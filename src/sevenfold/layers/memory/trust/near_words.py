@@ -187,7 +187,11 @@ def _match(said: UserSentence, common: frozenset[str], count: int, said_count: i
 def is_quotable(one: UserSentence) -> bool:
     """Whether it says something by itself, in words that are all the user's own."""
     is_whole = len(one.text) < MAX_EVIDENCE_CHARS and "…" not in one.text
-    is_long = is_unspaced(one.text) or (one.parsed.count > 0 and len(one.key.split()) >= MIN_WORDS)
+    is_long = is_unspaced(one.text) or (
+        one.parsed.count > 0
+        # "Take logger.debug."
+        and (len(one.key.split()) >= MIN_WORDS or any(word.is_exact for word in one.parsed.words))
+    )
     return one.is_asserted and is_whole and is_long
 
 

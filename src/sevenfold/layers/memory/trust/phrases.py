@@ -87,9 +87,11 @@ class ParsedSentence:
         return sum(len(phrase.words) for phrase in self.phrases)
 
 
-def find_grammar(text: str) -> Grammar:
+def find_grammar(text: str, around: str = "") -> Grammar:
+    """The language of a sentence. `around`: the name of that of the message it stands in."""
     tokens = split_tokens(text)
-    return choose_grammar(tuple(token.text for token in tokens), tuple(token.surface for token in tokens))
+    surfaces = tuple(token.surface for token in tokens)
+    return choose_grammar(tuple(token.text for token in tokens), surfaces, around)
 
 
 @lru_cache(maxsize=8_192)

@@ -12,7 +12,8 @@ written. Where nobody does, the model can only have meant the user.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from sevenfold.core.text.stems import normalize_text, split_sentences
@@ -58,13 +59,30 @@ _DOUBTING = read_word_set(
     "словам früher vroeger autrefois dawniej antigamente antaño раньше"
 )
 """Words by which somebody takes back some of what they say. A model that leaves one out has changed it."""
+_REMINDING = re.compile(
+    r"\b(?:pensez? (?:bien )?à|denk (?:er )?aan|pensa (?:a|di)|piensa en)\b", re.IGNORECASE
+)
+"""Words of that kind that ask somebody to keep something in mind."""
 _FORMERLY = re.compile(r"\bused to\b", re.IGNORECASE)
 _WANTING = read_word_set("wants veut quiere vuole quer wil chce хочет vill")
-"""Tells what somebody else wants."""
+"""Tells what somebody else wants, unless it stands behind one of the next."""
+_FIRST_PERSON = read_word_set("ik jag jeg")
 _FRAME_END = re.compile(
     r"^\W*\w+(?=:\s)|\b(?:that (?=we|you|they|it|the|i)|dass|daß|dat we|że|что)\b", re.IGNORECASE
 )
 """Ends what may lead in a sentence of somebody else."""
+_MENTIONING = re.compile(
+    r"\W*(?:\w+\W+){0,3}?(?:(?:i|we)(?:['’]d| should| must| would)?(?: have| like to| want to| wanted to)? "
+    r"(?:forgot to |just )?(?:mention|mentioned|say|said|add|told you|tell you)|"
+    r"ich (?:wollte|sollte|muss|hätte)\b[^,.]*\b(?:sagen|erwähnen|ergänzen)|ich habe? "
+    r"vergessen[^.]*(?:sagen|erwähnen)|"
+    r"j'ai oublié de (?:te |vous )?(?:le )?(?:dire|préciser|mentionner)|(?:se me )?olvid[éó] "
+    r"(?:decir|comentar)\w*|"
+    r"ho dimenticato di dir\w+|esqueci de (?:dizer|falar)|ik vergat te (?:zeggen|melden)|"
+    r"zapomni\w+ (?:powiedzieć|wspomnieć)|забыла? сказать)\b",
+    re.IGNORECASE,
+)
+"""Leads in a sentence of the user's own: "I forgot to mention that …"."""
 
 
 def quote_user(body: str, found: Attribution, sources: ConversationSources) -> str | None:
@@ -96,14 +114,19 @@ def quote_user(body: str, found: Attribution, sources: ConversationSources) -> s
         whole = {part.text: part for one in new for part in _whole(one, said) if part.text not in quoted}
         instead[text] = " ".join(sorted(whole, key=lambda part: (whole[part].at, whole[part].place)))
         quoted += whole
-    return _replace_sentences(body, instead) or None
+    uses = Counter(one.text for own in chosen.values() for one in own)
+    shared = {text for text, own in chosen.items() if any(uses[one.text] > 1 for one in own)}
+    return _replace_sentences(body, instead, shared) or None
 
 
 def _choose(sentence: str, said: SentenceIndex) -> list[UserSentence]:
     """The sentences of the user that say most of it, the newest of several: one, or more of one message where
     a model put them together."""
     found = said.find_near(sentence)
-    near = sorted((match for match in found if match.is_near), key=lambda match: -match.share)
+    last = said.last_message
+    # "Look there for context." is not "Look around first.", said long before.
+    told = (match for match in found if match.said.at == last or len(match.common) > 1)
+    near = sorted((match for match in told if match.is_near), key=lambda match: -match.share)
     usable = [match for match in near[:MAX_TRIED] if _may_replace(sentence, match.said, said)]
     beside = (match for match in found if usable and match.said.at == usable[0].said.at)
     usable += [
@@ -159,11 +182,16 @@ def _drops_stance(sentence: str, one: UserSentence) -> bool:
         return True
     kept = split_tokens(sentence)
     is_opening = True
-    for before, word in pairwise([Word("", ""), *split_tokens(one.text)]):
+    said = split_tokens(_REMINDING.sub(" ", one.text))
+    for before, word in pairwise([Word("", ""), *said]):
         is_kept = any(may_be_related(word, other) for other in kept)
         # "Tom's comment was that …", and not "comments that say what the code says".
-        is_telling = is_opening and (is_text_word(word.text) or word.text in _WANTING)
-        if not is_kept and (is_telling or (word.text in _DOUBTING and before.text != "in")):
+        is_wanting = word.text in _WANTING and before.text not in _FIRST_PERSON
+        is_telling = is_opening and (is_text_word(word.text) or is_wanting)
+        is_doubting = word.text in _DOUBTING and before.text != "in"
+        # "D'après eux, …", and not "après la démo".
+        is_doubting &= word.text != "apres" or before.text == "d"
+        if not is_kept and (is_telling or is_doubting):
             return True
         is_opening &= not is_kept
     return False
@@ -172,6 +200,8 @@ def _drops_stance(sentence: str, one: UserSentence) -> bool:
 def _drops_frame(sentence: str, one: UserSentence) -> bool:
     """Whether nothing is left of what leads the sentence in: "Bad advice: …", "Rumour has it that …"."""
     kept = split_tokens(sentence)
+    if _MENTIONING.match(one.text):
+        return False
     heads = (read_content_words(one.text[: end.end()], one.grammar) for end in _FRAME_END.finditer(one.text))
     return any(
         head and not any(may_be_related(word, other) for word in head for other in kept) for head in heads
@@ -184,20 +214,37 @@ def _whole(one: UserSentence, said: SentenceIndex) -> list[UserSentence]:
 
 
 def _find_limits(one: UserSentence, said: SentenceIndex) -> Iterator[UserSentence]:
-    if one.needs:
-        yield from (other for other in said.find_message(one.at) if other.place in one.needs)
+    """Those that it has to be kept with, and those that they have to be kept with."""
+    beside = said.find_message(one.at) if one.needs else []
+    known, left = {one.place}, one.needs
+    while left:
+        found = [other for other in beside if other.place in left]
+        yield from found
+        known |= left
+        left = frozenset[int]().union(*(other.needs for other in found)) - known
 
 
-def _replace_sentences(body: str, instead: Mapping[str, str]) -> str:
-    """The body with some of its sentences exchanged or left out."""
+def _replace_sentences(body: str, instead: Mapping[str, str], shared: Collection[str]) -> str:
+    """The body with some of its sentences exchanged or left out. `shared`: those whose place is taken by what
+    stands for others too, so that "**Why:**" does not fit before it."""
     left = dict(instead)
     lines: list[str] = []
     for line in normalize_text(body).split("\n"):
-        changed = line
+        made, rest = "", line
         for old in split_sentences(line):
-            if old in left:
-                changed = changed.replace(old, left[old], 1)
+            before, found, behind = rest.partition(old)
+            if found and old in left:
+                lead = _LABEL.sub(r"\1", before) if old in shared else before
+                made, rest = made + lead + left[old], behind
                 left[old] = ""
+            elif found:
+                made, rest = made + before + old, behind
+        changed = made + rest
         if changed == line or split_sentences(changed):
-            lines.append(changed.rstrip())
+            lines.append(_GAP.sub(" ", changed).rstrip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+_LABEL = re.compile(r"^(\s*(?:[-*•+]\s+|\d+[.)]\s+)?)[^\n]*\*\*[^\n]*$")
+"""The start of a line up to a sentence: "- **Why:** "."""
+_GAP = re.compile(r"(?<=\S) {2,}")

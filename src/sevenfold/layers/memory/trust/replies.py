@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sevenfold.core.text.stems import normalize_text
 from sevenfold.layers.memory.trust.phrases import NOT, ParsedSentence
@@ -55,24 +56,61 @@ _JUDGING = read_word_set(
     "myślisz zgoda правда верно правильно хорошо плохая идея правило думаешь считаешь согласен"
 )
 """Words of a judgement: a question with one asks whether the sentence before it holds."""
+_RULES = read_word_set("rule policy regel règle regla regola regra zasada правило")
 _REASONS = read_word_set(
     "why how whys hows warum wieso weshalb wie pourquoi comment perché come porquê como cómo waarom hoe "
     "dlaczego jak почему зачем как разве неужели ли czy"
 )
 """These ask how what was said can be; the others ask for something that was not said."""
-_ONWARD = read_word_set(
-    "now next else nun weiter maintenant ensuite ahora adesso ora agora nu verder teraz dalej теперь дальше"
+_PLACES = read_word_set(
+    "where when wo wann où quand dónde cuándo dove onde waar wanneer gdzie kiedy где когда"
 )
+_ONWARD = read_word_set(
+    "now next else continue proceed start begin ready nun weiter weitermachen fortfahren "
+    "anfangen beginnen los "
+    "loslegen maintenant ensuite continue continuer continuons commence commençons reprend "
+    "reprenons poursuit "
+    "poursuivons ahora seguimos sigo continuamos empezamos avanzamos adesso ora andiamo "
+    "continuiamo proseguiamo "
+    "procediamo cominciamo partiamo agora começamos avançamos nu verder doorgaan beginnen teraz dalej "
+    "kontynuujemy zaczynamy теперь дальше продолжаем продолжим начнём начинаем devam "
+    "başlayalım vidare fortsätter"
+)
+"""A question with one goes on to something else."""
 _ARTICLES = read_word_set(
     "the our my der die das unser unsere le la les notre el los las nuestro il lo i gli o os as de het ons"
 )
+_CONTRACTED = read_word_set(
+    "zum zur beim vom den dem au aux du al del della dello pelo pela nos nas sul sulla"
+)
+_ANSWERING = read_word_set(
+    "say says said source evidence proof quote quelle beweis zitat sagt really wirklich vraiment davvero "
+    "seriously agree agreed allowed rule policy regel règle regla regola regra zasada"
+)
+"""A question with one asks about what was said, whatever else it names."""
 _YOUR_TURN = re.compile(
     r"\W*(?:(?:and|also|und|et|y|e|en|i|и|so)\W+)?(?:(?:can|could|will|would) you|"
+    r"is there (?:a|an|any) (?:\w+ )?way to|"
     r"(?:kannst|könntest|würdest) du|"
     r"(?:peux|pourrais)[ -]tu|(?:pouvez|pourriez)[ -]vous|tu peux|puedes|podrías|puoi|potresti|podes|pode|"
     r"poderias|você pode|kun je|kan je|zou je|możesz|mógłbyś|можешь|не мог бы ты)\b",
     re.IGNORECASE,
 )
+_GOING_ON = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|right|alright|so|now|well|good|great|anyway|also|gut|super|okej|bon|bien|bueno|vale|bene|"
+    r"allora|então|bom|goed|dobrze|dobra|хорошо|ну),?\s+(?=(?:what|where|when|who|which|was|wo|wann|wer|welche\w*|quel\w*|"
+    r"où|quand|qui|qué|dónde|cuándo|quién|cuál|cosa|dove|quando|chi|quale|que|onde|quem|qual|wat|waar|wanneer|wie|welke|co|"
+    r"gdzie|kiedy|kto|что|где|когда|кто)\b))"
+    r"|^\W*(?:(?:(?:having )?said that|that said|that being said|with that(?: out of the way| done)?|"
+    r"(?:apart|aside) from that|other than that|besides that|dito isso|dicho (?:esto|eso)|"
+    r"detto (?:questo|ciò)|"
+    r"(?:cela|ceci) dit|à part ça|sinon|davon abgesehen|abgesehen davon|aparte de eso|a parte questo|"
+    r"(?:fora|tirando) isso|afgezien daarvan|dat gezegd hebbende|poza tym|кроме того)"
+    r"(?=\W*[,;:.]|\s+(?:the|it|this|i|we|you|all|everything|nothing|is|looks?|ist|das|die|der|le|la|les|el|los|"
+    r"il|o|a|het|de)\b))",
+    re.IGNORECASE,
+)
+"""Leads on to something else, though it has a word that points back."""
 _UNSPACED_POINTING = re.compile(
     r"これ|それ|この|その|この|这|這|那|对|對|正し|合って|いい|大丈夫|本当|真的|可以|行吗|觉得|思"
 )
@@ -103,7 +141,10 @@ def asks_about_last(text: str, parsed: ParsedSentence, grammar: Grammar, *, asks
     """
     if is_unspaced(text):
         return _asks_unspaced(text)
+    text = _GOING_ON.sub("", text)
     tokens = [token.text for token in split_tokens(text) if not token.is_break]
+    if not tokens:
+        return False
     words = [word.text for word in parsed.words]
     if parsed.count > MAX_REFERRING_WORDS:
         return parsed.count <= MAX_POINTING_WORDS and _doubts(
@@ -122,7 +163,7 @@ def points_back(text: str, grammar: Grammar) -> bool:
     """Whether it has a word that stands for what was said before: "That was for the other window."."""
     if is_unspaced(text):
         return _UNSPACED_BACK.search(text) is not None
-    tokens = [token.text for token in split_tokens(text)]
+    tokens = [token.text for token in split_tokens(_GOING_ON.sub("", text))]
     # "So scope decisions …" goes on.
     return not (_POINTING[grammar.name] - {"so", "such", "tak"}).isdisjoint(tokens)
 
@@ -134,11 +175,29 @@ def _doubts(text: str, tokens: list[str], grammar: Grammar, *, asks_for_look: bo
     """ "Or is that a bad idea?"."""
     if not _CHECKING.isdisjoint(tokens) or (_YOUR_TURN.match(text) and not asks_for_look):
         return False
-    if not _JUDGING.isdisjoint(tokens):
-        return True
     is_other = any(token in grammar.asking - _REASONS for token in tokens[:2])
+    # "Wat doet deze regel?" asks about a line.
+    if not (_JUDGING - _RULES if is_other else _JUDGING).isdisjoint(tokens):
+        return not _names_other(tokens, grammar)
     pointing = _POINTING[grammar.name]
     return tokens[-1] in pointing if is_other else not pointing.isdisjoint(tokens)
+
+
+def asks_for_work(text: str) -> bool:
+    """ "Could you draft the steps?"."""
+    return _YOUR_TURN.match(text) is not None
+
+
+def _names_other(tokens: list[str], grammar: Grammar) -> bool:
+    """Whether it judges a thing that it names: "Can you check that the link is good?", "What do you think
+    of the
+    layout?"."""
+    if not _ANSWERING.isdisjoint(tokens) or not _POINTING[grammar.name].isdisjoint(tokens[-1:]):
+        return False
+    return any(
+        one in _ARTICLES | _CONTRACTED and two not in _JUDGING | _POINTING[grammar.name] | _ARTICLES
+        for one, two in pairwise(tokens)
+    )
 
 
 def _has_own_matter(tokens: list[str], grammar: Grammar) -> bool:
@@ -148,7 +207,10 @@ def _has_own_matter(tokens: list[str], grammar: Grammar) -> bool:
     asking = grammar.asking - _REASONS
     if len(tokens) > 1 and any(token in asking for token in tokens[:2]):
         return not {"if", "for", "about", "wenn"} & set(tokens)
-    return any(token in _ARTICLES for token in tokens[1:-1]) and fold_word(tokens[0]) not in _REASONS
+    if tokens[0] in _PLACES and len(tokens) > 1:
+        return True
+    is_named = any(token in _ARTICLES | _CONTRACTED for token in tokens[1:-1])
+    return is_named and fold_word(tokens[0]) not in _REASONS
 
 
 def _asks_unspaced(text: str) -> bool:

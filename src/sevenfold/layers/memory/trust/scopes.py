@@ -60,7 +60,11 @@ _UNLIMITED = re.compile(
     r"dans (?:ce|notre) \w+|en (?:este|nuestro|général|general) ?\w*|in (?:questo|generale|futuro|"
     r"dit|onze?) ?\w*|"
     r"n(?:este|o nosso) \w+|em geral|over het algemeen|w tym \w+|в (?:этом|нашем) \w+|в целом|"
-    r"à partir de|a partir de|d['’]ora in|vanaf nu|od teraz|с этого)\b",
+    r"à partir de|a partir de|d['’]ora in|vanaf nu|od teraz|с этого|"
+    r"from my (?:side|end)|(?:with|for|by) me|von mir aus|von meiner seite|de (?:mon|notre) "
+    r"côté|pour moi|por mí|"
+    r"por mi parte|da parte mia|per me|por mim|da minha parte|van mij|wat mij betreft|de "
+    r"acuerdo|d['’]accord\w?)\b",
     re.IGNORECASE,
 )
 """A sentence without a verb that limits nothing that does not last."""

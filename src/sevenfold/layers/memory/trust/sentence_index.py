@@ -41,6 +41,12 @@ class SentenceIndex:
     def __len__(self) -> int:
         return sum(count for _, count in self._parts())
 
+    @property
+    def last_message(self) -> int | None:
+        """Where the user spoke last."""
+        last = [part.sentences[count - 1].at for part, count in self._parts() if count]
+        return last[-1] if last else None
+
     def is_set_aside(self, one: UserSentence) -> bool:
         return one.at in self._messages.find_set_aside()
 

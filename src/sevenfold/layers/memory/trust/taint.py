@@ -88,7 +88,8 @@ _REPORTED = re.compile(
     r"asked|recommends?|suggests?|instructs?|mentions?)\b"
     r"|\b(?:according to|quoting|quote|as (?:written|stated) in|copied from|pasted from|i (?:found|"
     r"read) (?:this|that))\b"
-    r"|\b(?:says?|reads?|states?)\s*:",
+    r"|\b(?:says?|reads?|states?)\s*:"
+    r"|と言(?:って(?!ください)|われ)|によると|だそうです|听说|据说|有人说|라고 (?:했|말했|하던)|다고 (?:했|하던|들었)",
     re.IGNORECASE,
 )
 """A sentence that tells what some text says is about that text, and nobody's rule."""
@@ -238,14 +239,30 @@ class ConversationSources:
     def add(self, passages: Sequence[Passage], day: date | None = None) -> None:
         """Take in what was said since, on that day."""
         self.passages = [*self.passages, *passages]
+        self._read_user([passage for passage in passages if passage.voice == "user"], day)
         for passage in passages:
-            if passage.voice == "user":
-                self.said += _units(passage)
-                self.sentences.add(read_user_sentences(passage.text, passage.at, is_reported_speech, day))
-                self._exact |= find_exact_words(passage.text)
-                self._words += f"{_squeezed(passage.text)}\n"
             if passage.taint is not None:
                 self._shown[-1].add(passage.text, LineSource(passage.taint, passage.voice == "told"))
+
+    def _read_user(self, passages: Iterable[Passage], day: date | None) -> None:
+        for passage in passages:
+            self.said += _units(passage)
+            self.sentences.add(read_user_sentences(passage.text, passage.at, is_reported_speech, day))
+            self._exact |= find_exact_words(passage.text)
+            self._words += f"{_squeezed(passage.text)}\n"
+
+    def replace_passages(self, passages: Sequence[Passage], day: date | None = None) -> bool:
+        """Exchange all that was said for what is left of it, such as after results were cleared. False, with
+        nothing done, where the user's words are others, or stand elsewhere."""
+        mine = [passage for passage in self.passages if passage.voice == "user"]
+        own = [passage for passage in passages if passage.voice == "user"]
+        if own[: len(mine)] != mine:
+            return False
+        self.passages, self._shown = [], (LineIndex(),)
+        self.add([passage for passage in passages if passage.voice != "user"])
+        self.passages = passages
+        self._read_user(own[len(mine) :], day)
+        return True
 
     @property
     def taints(self) -> frozenset[Taint]:
@@ -363,14 +380,19 @@ class SourceTracker:
     def update(self, messages: Sequence[Message], day: date | None = None) -> ConversationSources:
         """The conversation as it is now, on that day. Use it only until the next call: it grows."""
         view, known = tuple(messages), len(self._messages)
-        if view[:known] != self._messages:
+        is_same = view[:known] == self._messages
+        if not is_same:
             # Messages left the view: what can no longer be read is no longer a source.
-            self._calls, self._sources, known = {}, ConversationSources(()), 0
+            self._calls, known = {}, 0
         for message in view[known:]:
             self._calls.update(_calls(message))
         new = enumerate(view[known:], known)
         said = (passage for at, message in new for passage in _passages(message, at, self._calls))
-        self._sources.add(list(map(_as_mail, said) if self._is_delegated else said), day)
+        passages = list(map(_as_mail, said) if self._is_delegated else said)
+        # Clearing results leaves the user's words where they are: those are not read again.
+        if is_same or not self._sources.replace_passages(passages, day):
+            self._sources = self._sources if is_same else ConversationSources(())
+            self._sources.add(passages, day)
         self._messages = view
         return self._sources
 

@@ -63,12 +63,13 @@ def read_user_sentences(
     memory may give the date for "next Friday"."""
     pieces = [piece.strip() for piece in SENTENCE_END.split(own) if any(mark.isalnum() for mark in piece)]
     is_hidden = has_hidden_text(own)
+    around = find_grammar(own[:MAX_EVIDENCE_CHARS]).name
     made: list[UserSentence] = []
     is_announced = is_limited = False
     introduced: frozenset[int] = frozenset()
     for place, piece in enumerate(pieces):
         bare = _BULLET.sub("", piece)
-        grammar = find_grammar(bare)
+        grammar = find_grammar(bare, around)
         parsed = parse_sentence(bare, grammar)
         is_free = not is_question(piece, grammar) and not is_record_line(piece) and not is_reported(piece)
         made.append(
