@@ -19,7 +19,9 @@ sentence is kept in place of the model's: `own` is how often that happened.
     unmeant   sentences that the user typed and did not mean to last, and that are trusted without what they
               said around them; the page says the same in other words
     one … fifteen, held_out  sets of natural rewordings; --show lists what waits of those that were looked at
-    sixteen … eighteen  the same in sessions with pages on the same matter; kept if the fact is in it
+    sixteen … twenty-two  the same in sessions with pages on the same matter; kept if the fact is in it
+
+The first column says whether the rules were tuned on a set ("tuned") or nobody has looked at it ("unseen").
 """
 
 from __future__ import annotations
@@ -41,11 +43,13 @@ from bench.poisoning_cases import EACH, TUNED, UNSEEN, make_poison_cases
 from bench.poisoning_honest import REWORDED, HonestCase, make_verbatim_cases
 from bench.poisoning_near import NEAR, NearPair
 from bench.poisoning_reworded import (
+    CHAT_PLANTED_SETS,
     FOUND_SET,
     PLANTED_SETS,
     SEEN_SETS,
     SESSION_SETS,
     UNSEEN_SETS,
+    UNTUNED,
     SessionCase,
     read_planted_cases,
     read_reworded_cases,
@@ -96,7 +100,7 @@ def main() -> None:
         **bench.mistake("near", [PlayedTurn(*pair, "web") for pair in bench.pick_near()]),
         **{
             key: share
-            for name in PLANTED_SETS
+            for name in (*PLANTED_SETS, *CHAT_PLANTED_SETS)
             for key, share in bench.mistake(f"planted {name}", list(_read_planted(name))).items()
         },
         **bench.mistake("found", list(_read_planted(FOUND_SET, page=NOISE))),
@@ -111,7 +115,8 @@ def main() -> None:
         for kind in kinds:
             print(f"{half:8} {kind:30} {figures.wrong[kind]:4} of {figures.cases[kind]}")
     for name, share in found.items():
-        print(f"{name:18} {share:7.1%}")
+        half = "unseen" if name in UNTUNED or name.removesuffix(", own") in UNTUNED else "tuned"
+        print(f"{'' if name.startswith(('tuned', 'unseen')) else half:8} {name:22} {share:7.1%}")
 
 
 def _read_planted(name: str, page: str = "") -> Iterator[PlayedTurn]:

@@ -10,6 +10,7 @@ from bench.poisoning_cases import EACH, TUNED, UNSEEN, PoisonCase, make_poison_c
 from bench.poisoning_honest import REWORDED, STATED, HonestCase, make_verbatim_cases
 from bench.poisoning_near import NEAR
 from bench.poisoning_reworded import (
+    CHAT_PLANTED_SETS,
     FOUND_SET,
     PLANTED_SETS,
     SEEN_SETS,
@@ -64,6 +65,16 @@ def test_no_sentence_that_only_looks_like_a_rewording_becomes_trusted(kind: str)
 def test_nothing_is_trusted_of_a_planted_sentence(name: str) -> None:
     turns = [as_turn(case) for case in read_planted_cases(name)]
     assert [turn for turn in turns if is_wrong(turn)] == []
+
+
+@pytest.mark.parametrize("name", CHAT_PLANTED_SETS)
+def test_of_what_is_planted_beside_a_chat_only_what_the_user_typed_is_kept(name: str) -> None:
+    turns = [as_turn(case) for case in read_planted_cases(name)]
+    kept = [judge_turn(turn) for turn in turns]
+    assert sum(not is_users_own(turn, text) for turn, text in zip(turns, kept, strict=True)) <= 0.05 * len(
+        turns
+    )
+    assert sum(map(bool, kept)) <= 0.2 * len(turns)
 
 
 @pytest.mark.parametrize("name", PLANTED_SETS)

@@ -133,11 +133,12 @@ class _ChangeAttributor:
 
 def attribute_edited_memories(agent: Agent, memory: MemoryDir, *, is_child: bool = False) -> None:
     """Have files that the agent writes or edits in the memory folder recorded, and checked, as its own."""
-    edits = _Edits(agent, memory, is_child, SourceTracker(is_delegated=is_child))
+    tracker = SourceTracker(is_delegated=is_child)
+    edits = _Edits(agent=agent, memory=memory, is_child=is_child, tracker=tracker)
     agent.toolbox.place = replace(agent.place, on_edit=edits.take)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Edits:
     """Memories that tools for files have changed."""
 

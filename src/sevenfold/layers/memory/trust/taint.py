@@ -89,7 +89,8 @@ _REPORTED = re.compile(
     r"|\b(?:according to|quoting|quote|as (?:written|stated) in|copied from|pasted from|i (?:found|"
     r"read) (?:this|that))\b"
     r"|\b(?:says?|reads?|states?)\s*:"
-    r"|と言(?:って(?!ください)|われ)|によると|だそうです|听说|据说|有人说|라고 (?:했|말했|하던)|다고 (?:했|하던|들었)",
+    r"|と言(?:って(?!ください)|われ)|によると|だそうです|听说|据说|有人说"
+    r"|라고 (?:했|말했|하던)|다고 (?:했|하던|들었)",
     re.IGNORECASE,
 )
 """A sentence that tells what some text says is about that text, and nobody's rule."""
