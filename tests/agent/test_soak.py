@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 pytestmark = pytest.mark.story
 

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 BENCH = ROOT / "bench"
 

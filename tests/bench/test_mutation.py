@@ -12,7 +12,7 @@ from bench.mutation import PACKAGES, choose_mutants, choose_tests, mirrored_fold
 from bench.mutation_plugin import LineMap
 from bench.mutation_sites import Mutant, add_probes, compiles, find_mutants
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 SOURCE = dedent(
     '''

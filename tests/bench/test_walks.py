@@ -9,7 +9,7 @@ import sys
 import pytest
 from bench.walks import Call, Recorder, count_switches
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 MAIN, SIMULATOR = 1, 2
 

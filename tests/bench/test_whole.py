@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 pytestmark = pytest.mark.story
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.contracts.house import parse, relative, source_files, statements
+from tests.contracts.source_tree import parse, relative, source_files, statements
 
 pytestmark = pytest.mark.gate
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import parse, relative, source_files, statements
+from tests.contracts.source_tree import parse, relative, source_files, statements
 
 pytestmark = pytest.mark.gate
 

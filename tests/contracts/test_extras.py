@@ -11,7 +11,7 @@ import pytest
 from sevenfold.cli.inspect.doctor import OPTIONAL_EXTRAS
 from sevenfold.core.errors import describe_missing
 from sevenfold.core.extras import render_install_command
-from tests.contracts.house import ROOT, relative, tracked_files
+from tests.contracts.source_tree import ROOT, relative, tracked_files
 
 pytestmark = pytest.mark.gate
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.contracts.house import parse, relative, source_files
+from tests.contracts.source_tree import parse, relative, source_files
 
 pytestmark = pytest.mark.gate
 

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from tests.contracts.house import ROOT, run
+from tests.contracts.source_tree import ROOT, run
 
 pytestmark = pytest.mark.gate
 
@@ -31,12 +31,12 @@ class Verdict:
     text: str
 
 
-def lint(house: Path) -> Verdict:
-    """What import-linter says of the package in `house`, whichever package is installed."""
+def lint(tree: Path) -> Verdict:
+    """What import-linter says of the package in `tree`, whichever package is installed."""
     done = run(
         [sys.executable, "-c", "from importlinter.cli import lint_imports_command as go; go()", "--no-cache"],
-        cwd=house,
-        env={"PYTHONPATH": f"{house / 'src'}:{ROOT}", "PYTHONSAFEPATH": "1"},
+        cwd=tree,
+        env={"PYTHONPATH": f"{tree / 'src'}:{ROOT}", "PYTHONSAFEPATH": "1"},
     )
     text = done.stdout + done.stderr
     return Verdict(done.returncode, frozenset(re.findall(r"^(.+) BROKEN$", text, re.MULTILINE)), text)
@@ -50,11 +50,11 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def plant(house: Path, module: str, code: str) -> None:
+def plant(tree: Path, module: str, code: str) -> None:
     """Write a module, making the packages it stands in."""
-    path = house / "src" / "sevenfold" / module
-    for folder in reversed(path.relative_to(house / "src" / "sevenfold").parents[:-1]):
-        package = house / "src" / "sevenfold" / folder
+    path = tree / "src" / "sevenfold" / module
+    for folder in reversed(path.relative_to(tree / "src" / "sevenfold").parents[:-1]):
+        package = tree / "src" / "sevenfold" / folder
         package.mkdir(exist_ok=True)
         (package / "__init__.py").touch()
     path.write_text(code, encoding="utf-8")

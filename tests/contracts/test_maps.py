@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT, parse, relative, source_files
+from tests.contracts.source_tree import ROOT, parse, relative, source_files
 
 pytestmark = pytest.mark.gate
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT, parse, relative, source_files, statements
+from tests.contracts.source_tree import ROOT, parse, relative, source_files, statements
 
 pytestmark = pytest.mark.gate
 

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from tests.contracts.house import ROOT, parse, relative, source_files
 from tests.contracts.linter import is_policy
+from tests.contracts.source_tree import ROOT, parse, relative, source_files
 
 pytestmark = pytest.mark.gate
 

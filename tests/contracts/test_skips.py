@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT, run
+from tests.contracts.source_tree import ROOT, run
 
 pytestmark = pytest.mark.gate
 

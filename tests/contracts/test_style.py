@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import CODE, ROOT, parse, relative, run, source_files, statements, tool
+from tests.contracts.source_tree import CODE, ROOT, parse, relative, run, source_files, statements, tool
 
 pytestmark = pytest.mark.gate
 

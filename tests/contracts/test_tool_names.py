@@ -11,7 +11,7 @@ import pytest
 
 from sevenfold.core import tool_kinds
 from sevenfold.core.tool_kinds import TOOLS, normalize
-from tests.contracts.house import parse, relative, source_files
+from tests.contracts.source_tree import parse, relative, source_files
 
 pytestmark = pytest.mark.gate
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import CODE, ROOT, run, tool
+from tests.contracts.source_tree import CODE, ROOT, run, tool
 
 pytestmark = pytest.mark.gate
 

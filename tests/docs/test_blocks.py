@@ -16,7 +16,7 @@ import pytest
 
 from sevenfold.cli.commands import make_parser
 from sevenfold.testing import Simulator
-from tests.contracts.house import ROOT, relative, tracked_files
+from tests.contracts.source_tree import ROOT, relative, tracked_files
 
 pytestmark = pytest.mark.gate
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.contracts.house import relative, tracked_files
+from tests.contracts.source_tree import relative, tracked_files
 
 pytestmark = pytest.mark.gate
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.memories import parse_conditions, read_memory
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 MEMORY = (ROOT / "docs/memory.md").read_text(encoding="utf-8")
 RULES = (ROOT / "docs/rules.md").read_text(encoding="utf-8")

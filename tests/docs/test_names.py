@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.contracts.house import ROOT, relative, tracked_files
+from tests.contracts.source_tree import ROOT, relative, tracked_files
 
 pytestmark = pytest.mark.gate
 

@@ -12,7 +12,7 @@ from sevenfold.cli import main
 from sevenfold.cli.commands import make_parser
 from sevenfold.core import errors
 from sevenfold.core.events import EVENT_TYPES
-from tests.contracts.house import ROOT, relative, tracked_files
+from tests.contracts.source_tree import ROOT, relative, tracked_files
 
 pytestmark = pytest.mark.gate
 

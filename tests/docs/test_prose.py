@@ -18,7 +18,7 @@ import pytest
 
 from sevenfold.cli.commands import make_parser
 from sevenfold.cli.screen import format_count
-from tests.contracts.house import ROOT, parse, relative, source_files, tracked_files
+from tests.contracts.source_tree import ROOT, parse, relative, source_files, tracked_files
 
 pytestmark = pytest.mark.gate
 

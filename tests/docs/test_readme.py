@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.testing import Simulator
-from tests.contracts.house import ROOT, run, run_snippets, tool
+from tests.contracts.source_tree import ROOT, run, run_snippets, tool
 
 pytestmark = pytest.mark.gate
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 PAGE = ROOT / "docs" / "security.md"
 LINK = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")

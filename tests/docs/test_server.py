@@ -16,7 +16,7 @@ from sevenfold.team.server.policy import (
     RESPONSE_BYTES_A_PERMIT,
     ServerLimits,
 )
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 PAGE = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ import pytest
 
 from sevenfold.cli.settings import SETTINGS_SECTIONS, format_value, read_setting_reasons
 from sevenfold.core.settings import SettingSpec, SettingsSection, list_specs
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 SPECS = list_specs(SETTINGS_SECTIONS)

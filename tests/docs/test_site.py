@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import site
-from tests.contracts.house import ROOT, tracked_files
+from tests.contracts.source_tree import ROOT, tracked_files
 
 pytestmark = pytest.mark.gate
 

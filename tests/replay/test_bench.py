@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 from tests.replay.test_sample import SAMPLE
 
 

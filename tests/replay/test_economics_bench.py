@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:

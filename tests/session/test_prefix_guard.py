@@ -19,7 +19,7 @@ from sevenfold.providers.anthropic.wire import MessagesBodyWriter
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session import Session
 from sevenfold.testing import Simulator
-from tests.contracts.house import ROOT, run
+from tests.contracts.source_tree import ROOT, run
 from tests.prefix import PrefixGuard, is_announced, provider_classes
 from tests.providers.asking import PROSE, assistant, frozen, tool, user
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT, parse, source_files
+from tests.contracts.source_tree import ROOT, parse, source_files
 
 pytestmark = pytest.mark.gate
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 pytestmark = [pytest.mark.story, pytest.mark.timeout(600)]
 

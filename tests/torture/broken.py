@@ -171,7 +171,7 @@ def forget_what_was_told(patch: pytest.MonkeyPatch) -> None:
     """A reader that knows only what it told itself, and not what stands in the history."""
 
     def remember(self: MailFeed) -> None:
-        kept: set[MailId] = self._told  # pyright: ignore[reportPrivateUsage]
+        kept: set[MailId] = self._handed_out  # pyright: ignore[reportPrivateUsage]
         self._kept.update(kept)  # pyright: ignore[reportPrivateUsage]
 
     patch.setattr(MailFeed, "_read_transcript", remember)

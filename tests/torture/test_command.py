@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT, run
+from tests.contracts.source_tree import ROOT, run
 from tests.torture import __main__ as command
 from tests.torture.rig import Orders, Outcome, outcome
 

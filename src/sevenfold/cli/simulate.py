@@ -54,7 +54,7 @@ def run_simulate(options: Namespace, screen: Screen) -> int:
     host = SimulatorServer(lambda: world, port=options.port)
     try:
         # From here on a signal waits its turn: one that answers our very first line ends us as any other.
-        with _signals_held():
+        with _blocked_signals():
             host.start()
             _introduce(screen, host.url, events)
             signal.sigwait(STOP_SIGNALS)
@@ -100,7 +100,7 @@ def _described(event: Event) -> str:
 
 
 @contextmanager
-def _signals_held() -> Generator[None]:
+def _blocked_signals() -> Generator[None]:
     """Keep the signals that end us from interrupting anything; the threads started inside keep them too."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:

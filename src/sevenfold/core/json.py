@@ -231,14 +231,14 @@ def _dumped(value: _Dumping) -> object:
 def _steps_to_flaw(value: object) -> Iterator[str]:
     """The way to the first thing that is refused, as one would write it, in as many steps as can be read."""
     for _ in range(_MOST_STEPS):
-        found = next(((step, item) for step, item in _held(value) if not _is_json(item)), None)
+        found = next(((step, item) for step, item in _iterate_items(value) if not _is_json(item)), None)
         if found is None:
             return
         step, value = found
         yield step
 
 
-def _held(value: object) -> Iterator[tuple[str, object]]:
+def _iterate_items(value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
         for key, item in cast("Mapping[object, object]", value).items():
             yield f".{key}", item

@@ -242,7 +242,7 @@ def make_unreachable_error(error: BaseException) -> ProviderUnreachable:
     """With the address where the SDK's error names its request: that is what a reader checks first."""
     url = urlsplit(str(getattr(getattr(error, "request", None), "url", "")))
     if not url.hostname:
-        return ProviderUnreachable(_told(error))
+        return ProviderUnreachable(_describe_cause(error))
     cause = error.__cause__
     why = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else str(error)
     address = url.netloc.rpartition("@")[2]  # without a password
@@ -250,18 +250,18 @@ def make_unreachable_error(error: BaseException) -> ProviderUnreachable:
 
 
 def make_broken_error(error: BaseException) -> ReplyBroken:
-    return ReplyBroken(f"the answer broke off or cannot be read: {_told(error)}")
+    return ReplyBroken(f"the answer broke off or cannot be read: {_describe_cause(error)}")
 
 
 def make_sign_in_error(error: BaseException) -> SignInRefused:
-    return SignInRefused(f"{_told(error)}; {KEY_HINT}")
+    return SignInRefused(f"{_describe_cause(error)}; {KEY_HINT}")
 
 
 def make_unsent_error(error: BaseException) -> ProviderRefused:
-    return ProviderRefused(f"the SDK would not send the request: {_told(error)}")
+    return ProviderRefused(f"the SDK would not send the request: {_describe_cause(error)}")
 
 
-def _told(error: BaseException) -> str:
+def _describe_cause(error: BaseException) -> str:
     cause = error.__cause__
     is_news = cause is not None and str(cause) and str(cause) not in str(error)
     why = f" ({type(cause).__name__}: {cause})" if is_news else ""

@@ -97,7 +97,7 @@ class ProxyMemory:
             with workspace.project.sessions.subfolder(f"{SESSION_PREFIX}{name}") as folder:
                 return SpillStore(folder, workspace.settings.of(ToolResultSettings), emit=self.emit)
 
-    def learn(self, cwd: str, name: str, heard: Sequence[RecordedMessage], *, is_end: bool) -> None:
+    def learn(self, cwd: str, name: str, messages: Sequence[RecordedMessage], *, is_end: bool) -> None:
         """Look for what the user taught, in messages that were not looked through yet. By rules, or with the
         model that the user has named for other agents, and then for minutes."""
         with self._use(cwd) as project:
@@ -108,7 +108,7 @@ class ProxyMemory:
                 session,
                 lambda: make_session_writer(project, session, self.clock, self._count, asks_model=True),
             )
-        snapshot = ConversationSnapshot(heard, [one.message for one in heard])
+        snapshot = ConversationSnapshot(messages, [one.message for one in messages])
         extract_memories(writer, snapshot, is_end=is_end)
 
     def warm_up(self, cwd: str) -> None:

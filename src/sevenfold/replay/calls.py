@@ -126,7 +126,7 @@ class _Open:
 @dataclass(slots=True)
 class _OpenConversation:
     open: _Open | None = None
-    held: list[ForeignInput] = field(default_factory=list[ForeignInput])
+    waiting: list[ForeignInput] = field(default_factory=list[ForeignInput])
     """Said while the open call was being logged."""
     last_at: datetime | None = None
 
@@ -147,7 +147,7 @@ class CallAssembler:
             case ForeignInput():
                 if _is_abandoned(conversation, entry):
                     yield from self._close(conversation)
-                yield from _hear(conversation, entry)
+                yield from _take_input(conversation, entry)
             case ForeignOutput():
                 yield from self._answer(conversation, entry)
             case _:
@@ -185,9 +185,9 @@ class CallAssembler:
             if call.id and call.usage:
                 self._seen.add(hash_call_id(call.id))
             yield call
-        held, conversation.held = conversation.held, []
-        for said in held:
-            yield from _hear(conversation, said)
+        waiting, conversation.waiting = conversation.waiting, []
+        for said in waiting:
+            yield from _take_input(conversation, said)
 
 
 def _is_abandoned(conversation: _OpenConversation, said: ForeignInput) -> bool:
@@ -195,12 +195,12 @@ def _is_abandoned(conversation: _OpenConversation, said: ForeignInput) -> bool:
     if conversation.open is None or conversation.open.usage is not None:
         return False
     is_turn_over = not all(isinstance(block, ToolResult) for block in said.blocks)
-    return is_turn_over or len(conversation.held) >= MAX_HELD_RESULTS
+    return is_turn_over or len(conversation.waiting) >= MAX_HELD_RESULTS
 
 
-def _hear(conversation: _OpenConversation, said: ForeignInput) -> Iterator[TranscriptStep]:
+def _take_input(conversation: _OpenConversation, said: ForeignInput) -> Iterator[TranscriptStep]:
     if conversation.open:
-        conversation.held.append(said)
+        conversation.waiting.append(said)
         return
     conversation.last_at = said.at or conversation.last_at
     yield said

@@ -225,7 +225,7 @@ class Governor:
         micro = self._price(expected, model, now) or 0
         hold = SpendHold(secrets.token_hex(8), kind, Expense(_tokens(expected), micro), now + MAX_HOLD_AGE)
         try:
-            await run_blocking(lambda: self._change(lambda state: self._held(state, hold)))
+            await run_blocking(lambda: self._change(lambda state: self._add_hold(state, hold)))
         except StoreError as error:
             self._refuse(kind, f"what was spent so far cannot be read ({error}); see `sevenfold doctor`")
         except SpendRefused as error:
@@ -303,7 +303,7 @@ class Governor:
         usd = compute_cost(usage, self._catalog.find(model), when=now.date(), catalog=self._catalog)
         return None if usd is None else _micro(usd.total)
 
-    def _held(self, state: SpendState, hold: SpendHold) -> SpendState:
+    def _add_hold(self, state: SpendState, hold: SpendHold) -> SpendState:
         if self._check is not None:
             self._check(state, hold)
         planned = plan_hold(state, hold, self._clock.now(), self._settings)

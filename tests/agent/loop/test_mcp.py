@@ -15,7 +15,7 @@ from sevenfold.core.messages import Text
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.workshop import Shop
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 from tests.layers.compaction.overflows import GOOD
 
 pytestmark = pytest.mark.story

@@ -31,7 +31,7 @@ from sevenfold.core.messages import Image, Text
 from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.tool_kinds import ToolContext
 from tests.agent.mcp.test_child_supervisor import wait_gone
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 from tests.torture.endpoint_stage import serve_harm
 
 pytestmark = pytest.mark.story

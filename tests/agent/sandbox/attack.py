@@ -17,7 +17,7 @@ from pathlib import Path
 from sevenfold.agent.sandbox.sandbox import SANDBOXED_PROFILES, SandboxBackend, probe_sandbox
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
-from tests.agent.held import held_by, place_in, run_line, ways
+from tests.agent.sandboxes import make_sandbox, place_in, run_line, ways
 
 SECRET = "hunter2-of-the-user"
 ATTEMPTS = """\
@@ -86,7 +86,7 @@ async def _attack(folder: Path, way: SandboxBackend, profile: SandboxProfile) ->
         script = ATTEMPTS.replace("{agent}", str(os.getpid()))
         for sign, value in places.items():
             script = script.replace(sign, value)
-        printed = await run_line(held_by(way, SandboxSettings()), profile, script, place)
+        printed = await run_line(make_sandbox(way, SandboxSettings()), profile, script, place)
         after = _state(folder, place)
         changed = (name for name in {**before, **after} if before.get(name) != after.get(name))
         wrong = [f"{name} is {after.get(name)!r}" for name in changed]

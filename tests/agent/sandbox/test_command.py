@@ -17,7 +17,7 @@ import pytest
 from sevenfold.agent.sandbox.command import SupervisedCommand
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.core.tool_kinds import SandboxProfile
-from tests.agent.held import held_by, place_in, run_line
+from tests.agent.sandboxes import make_sandbox, place_in, run_line
 
 every = pytest.mark.parametrize("profile", ["read-only", "workspace", "open"])
 
@@ -51,13 +51,13 @@ def staying(template: str, folder: Path) -> tuple[str, str]:
 @pytest.mark.parametrize("template", LEAVING)
 def test_nothing_that_a_command_started_stays(tmp_path: Path, profile: SandboxProfile, template: str) -> None:
     line, name = staying(template, tmp_path)
-    asyncio.run(run_line(held_by("namespaces"), profile, line, place_in(tmp_path)))
+    asyncio.run(run_line(make_sandbox("namespaces"), profile, line, place_in(tmp_path)))
     assert pids_of(name) == []
 
 
 @every
 def test_a_command_ends_with_the_exit_code_of_the_shell(tmp_path: Path, profile: SandboxProfile) -> None:
-    sandbox, place = held_by("namespaces"), place_in(tmp_path)
+    sandbox, place = make_sandbox("namespaces"), place_in(tmp_path)
     for line, code in (("exit 7", 7), ("kill -TERM $$", 143), ("true", 0), ("no-such-program", 127)):
         printed = asyncio.run(run_line(sandbox, profile, line, place))
         assert (printed.ended.code, printed.ended.failure) == (code, "")
@@ -69,7 +69,7 @@ def test_closing_ends_what_still_runs(tmp_path: Path, profile: SandboxProfile) -
 
     async def run() -> int:
         command = SupervisedCommand(
-            held_by("namespaces").build_launch_spec(profile, line, place_in(tmp_path))
+            make_sandbox("namespaces").build_launch_spec(profile, line, place_in(tmp_path))
         )
         assert await command.read() == b"up\n"
         return (await command.close()).code
@@ -83,7 +83,7 @@ def test_a_polite_end_lets_a_command_tidy_up(tmp_path: Path, profile: SandboxPro
     async def run() -> bytes:
         line = "trap 'echo tidy; exit 3' TERM; echo up; while :; do sleep 0.01; done"
         command = SupervisedCommand(
-            held_by("namespaces").build_launch_spec(profile, line, place_in(tmp_path))
+            make_sandbox("namespaces").build_launch_spec(profile, line, place_in(tmp_path))
         )
         assert await command.read() == b"up\n"
         command.ask_to_end()
@@ -104,9 +104,9 @@ def test_a_command_dies_with_an_agent_that_is_killed(tmp_path: Path, profile: Sa
     script = (
         "import asyncio, sys; from pathlib import Path\n"
         "from sevenfold.agent.sandbox.command import SupervisedCommand\n"
-        "from tests.agent.held import held_by, place_in\n"
+        "from tests.agent.sandboxes import make_sandbox, place_in\n"
         "async def run():\n"
-        "    sandbox, place = held_by('namespaces'), place_in(Path(sys.argv[2]))\n"
+        "    sandbox, place = make_sandbox('namespaces'), place_in(Path(sys.argv[2]))\n"
         f"    orders = sandbox.build_launch_spec({profile!r}, sys.argv[1], place)\n"
         "    command = SupervisedCommand(orders)\n"
         "    print((await command.read()).decode(), flush=True)\n"

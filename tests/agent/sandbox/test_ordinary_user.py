@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.sandbox.sandbox import find_bubblewrap
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 
 pytestmark = pytest.mark.story
 
 NOBODY = 65_534
-NEEDED = ("src/sevenfold", "tests/agent/held.py", "tests/agent/sandbox/attack.py")
+NEEDED = ("src/sevenfold", "tests/agent/sandboxes.py", "tests/agent/sandbox/attack.py")
 
 
 PYTHONS = (sys.executable, os.path.realpath(sys.executable), "/usr/bin/python3", "/usr/local/bin/python3")

@@ -24,7 +24,7 @@ from sevenfold.agent.sandbox.sandbox import (
 from sevenfold.core.events import Event, SandboxFailed
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
-from tests.agent.held import held_by, place_in, run_line, ways
+from tests.agent.sandboxes import make_sandbox, place_in, run_line, ways
 from tests.store.repos import git, make_repo
 
 both = pytest.mark.parametrize("way", ways())
@@ -41,9 +41,11 @@ def test_a_workspace_command_writes_in_the_project_and_in_scratch_space_of_its_o
 ) -> None:
     place = place_in(tmp_path)
     line = 'echo one > a; chmod +x a; mv a b; mkdir d; ln b d/c; echo two > "$TMPDIR/x"; cat b "$TMPDIR/x"'
-    assert told(held_by(way), "workspace", line, place) == "one\ntwo\n"
+    assert told(make_sandbox(way), "workspace", line, place) == "one\ntwo\n"
     assert (place.root / "b").stat().st_mode & 0o100
-    assert told(held_by(way), "workspace", 'ls "$TMPDIR"', place) == "", "scratch space is each command's own"
+    assert told(make_sandbox(way), "workspace", 'ls "$TMPDIR"', place) == "", (
+        "scratch space is each command's own"
+    )
 
 
 @both
@@ -54,7 +56,10 @@ def test_a_read_only_command_changes_nothing_and_reads_the_project(
     (place.root / "a").write_text("one\n", encoding="utf-8")
     before = (place.root / "a").stat()
     text = told(
-        held_by(way), "read-only", "cat a; echo x > a; chmod 777 a; touch -d 2001-01-01 a; rm a; : > b", place
+        make_sandbox(way),
+        "read-only",
+        "cat a; echo x > a; chmod 777 a; touch -d 2001-01-01 a; rm a; : > b",
+        place,
     )
     assert text.startswith("one\n")
     after = (place.root / "a").stat()
@@ -75,7 +80,7 @@ def test_nothing_outside_is_changed_or_read(
     line = (
         f"cat {outside} link; echo x > {outside}; echo x > link; chmod 777 link; rm -f {outside}; echo done"
     )
-    text = told(held_by(way), profile, line, place)
+    text = told(make_sandbox(way), profile, line, place)
     assert "theirs" not in text
     assert text.endswith("done\n")
     assert outside.read_text(encoding="utf-8") == "theirs\n"
@@ -95,7 +100,7 @@ def test_nothing_outside_is_changed_or_read(
 def test_no_kind_of_socket_can_be_opened(
     tmp_path: Path, way: SandboxBackend, profile: SandboxProfile, line: str
 ) -> None:
-    assert "ermission" in told(held_by(way), profile, line, place_in(tmp_path))
+    assert "ermission" in told(make_sandbox(way), profile, line, place_in(tmp_path))
 
 
 SET_ID = {
@@ -116,12 +121,12 @@ def test_no_file_is_made_that_runs_with_the_rights_of_its_owner(
 ) -> None:
     """Any user of the machine could start it, also long after the command."""
     place = place_in(tmp_path)
-    answer = told(held_by(way), "workspace", f"umask 0; {line}", place)
+    answer = told(make_sandbox(way), "workspace", f"umask 0; {line}", place)
     assert "ermi" in answer, answer
     made = place.root / "made"
     assert not made.exists() or not made.stat().st_mode & 0o6000
     assert "fine" in told(
-        held_by(way), "workspace", "install -m 755 /bin/true ok && ./ok && echo fine", place
+        make_sandbox(way), "workspace", "install -m 755 /bin/true ok && ./ok && echo fine", place
     )
 
 
@@ -138,7 +143,7 @@ def test_no_setting_of_the_kernel_can_be_opened_for_writing(
 ) -> None:
     """Root owns them: one names a program that the kernel starts outside when a process crashes."""
     opened = "".join(f"{{ : >> {name}; }} 2>/dev/null && echo opened {name}\n" for name in KERNEL_FILES)
-    answer = told(held_by(way), profile, f"{opened}echo tried", place_in(tmp_path))
+    answer = told(make_sandbox(way), profile, f"{opened}echo tried", place_in(tmp_path))
     assert "tried" in answer
     assert "opened" not in answer
 
@@ -154,7 +159,7 @@ def test_what_programs_obey_in_a_project_cannot_be_changed_moved_or_removed(
     line = (
         "echo x > .git/config; mv .git g; rm -rf .git; rm .envrc; echo x > .envrc; echo y > .git/new; : > a"
     )
-    told(held_by(way), "workspace", line, place)
+    told(make_sandbox(way), "workspace", line, place)
     assert (place.root / ".git" / "config").read_text(encoding="utf-8") == "ours\n"
     assert (place.root / ".envrc").read_text(encoding="utf-8") == "ours\n"
     assert sorted(os.listdir(place.root)) == [".envrc", ".git", "a"]
@@ -196,7 +201,7 @@ def test_keys_are_not_in_the_environment_of_what_is_held(
     tmp_path: Path, way: SandboxBackend, profile: SandboxProfile
 ) -> None:
     place = place_in(tmp_path, MY_API_KEY="hidden", GH_TOKEN="hidden", SSH_AUTH_SOCK="hidden", PLAIN="shown")
-    text = told(held_by(way), profile, "env; cat /proc/self/environ", place)
+    text = told(make_sandbox(way), profile, "env; cat /proc/self/environ", place)
     assert "hidden" not in text
     assert "PLAIN=shown" in text
 
@@ -215,7 +220,7 @@ def test_git_runs_no_program_that_a_repository_names_while_it_only_looks(
     (place.root / "evil").write_text("#!/bin/sh\necho ran >&2\n", encoding="utf-8")
     (place.root / "evil").chmod(0o755)
     subprocess.run([*git, "config", "core.fsmonitor", "./evil"], check=True)
-    text = told(held_by(way), "read-only", "git status --short", place)
+    text = told(make_sandbox(way), "read-only", "git status --short", place)
     assert text == "?? evil\n"
 
 
@@ -231,7 +236,10 @@ def test_git_can_look_at_a_worktree_whose_repository_lies_elsewhere(
     (tree / "new").touch()
     place = replace(place_in(tmp_path), root=tree, cwd=tree)
     text = told(
-        held_by(way), profile, f"git status --short; git log --format=%s; echo x > {main}/.git/HEAD", place
+        make_sandbox(way),
+        profile,
+        f"git status --short; git log --format=%s; echo x > {main}/.git/HEAD",
+        place,
     )
     assert text.startswith("?? new\nfirst\n")
     assert (main / ".git" / "HEAD").read_text(encoding="utf-8").startswith("ref:")
@@ -239,7 +247,7 @@ def test_git_can_look_at_a_worktree_whose_repository_lies_elsewhere(
 
 @both
 def test_memory_files_and_processes_are_bounded(tmp_path: Path, way: SandboxBackend) -> None:
-    place, sandbox = place_in(tmp_path), held_by(way)
+    place, sandbox = place_in(tmp_path), make_sandbox(way)
     assert "MemoryError" in told(sandbox, "workspace", "python3 -c 'bytearray(10**9)'", place)
     told(sandbox, "workspace", "head -c 20M /dev/zero > big", place)
     assert (place.root / "big").stat().st_size == 4 * 1024 * 1024
@@ -250,7 +258,7 @@ def test_memory_files_and_processes_are_bounded(tmp_path: Path, way: SandboxBack
 
 def test_a_shell_can_neither_see_nor_signal_other_processes(tmp_path: Path) -> None:
     text = told(
-        held_by("namespaces"),
+        make_sandbox("namespaces"),
         "read-only",
         f"kill -0 {os.getpid()}; ls /proc | grep -c '^[0-9]'",
         place_in(tmp_path),
@@ -260,13 +268,13 @@ def test_a_shell_can_neither_see_nor_signal_other_processes(tmp_path: Path) -> N
 
 
 def test_capabilities_beyond_files_are_given_up(tmp_path: Path) -> None:
-    text = told(held_by("namespaces"), "workspace", "grep CapEff /proc/self/status", place_in(tmp_path))
+    text = told(make_sandbox("namespaces"), "workspace", "grep CapEff /proc/self/status", place_in(tmp_path))
     assert int(text.split()[1], 16) & ~0b11011 == 0
 
 
 def test_a_command_that_cannot_be_held_does_not_run(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    orders = held_by("namespaces").build_launch_spec("workspace", "touch ran", place)
+    orders = make_sandbox("namespaces").build_launch_spec("workspace", "touch ran", place)
     orders.writable.append("/no/such/folder")
 
     async def run() -> str:
@@ -354,7 +362,7 @@ def test_a_link_in_place_of_the_repository_makes_no_other_folder_readable(tmp_pa
         (place.root / ".git").symlink_to(folder)
         for way in ways():
             for profile in SANDBOXED_PROFILES:
-                assert "theirs" not in told(held_by(way), profile, "cat .git/id; true", place)
+                assert "theirs" not in told(make_sandbox(way), profile, "cat .git/id; true", place)
         (place.root / ".git").unlink()
 
 
@@ -367,7 +375,7 @@ def test_commands_run_in_a_project_whose_guarded_names_are_links(
     for path in (outside, place.root / "held"):
         path.write_text("before\n", encoding="utf-8")
     (place.root / "CLAUDE.md").symlink_to(target)
-    text = told(held_by(way), "workspace", "echo pwned > CLAUDE.md; echo pwned > held; echo done", place)
+    text = told(make_sandbox(way), "workspace", "echo pwned > CLAUDE.md; echo pwned > held; echo done", place)
     assert text.endswith("done\n")
     assert outside.read_text(encoding="utf-8") == "before\n"
     is_held = target == "held"
@@ -380,4 +388,4 @@ def test_the_history_of_a_worktree_is_readable_where_its_repository_knows_it(tmp
     place = place_in(tmp_path)
     assert str(main / ".git") in list_readable_folders(place, ())
     for way in ways():
-        assert "first" in told(held_by(way), "read-only", "git log --format=%s", place)
+        assert "first" in told(make_sandbox(way), "read-only", "git log --format=%s", place)

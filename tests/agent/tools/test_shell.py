@@ -29,9 +29,9 @@ from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 from sevenfold.core.tool_kinds import SandboxProfile
-from tests.agent.held import Bench, held_by, text_of
+from tests.agent.sandboxes import Bench, make_sandbox, text_of
 
-HELD = held_by("namespaces")
+HELD = make_sandbox("namespaces")
 NOTHING = Sandbox(why_not="there is no such thing here")
 
 

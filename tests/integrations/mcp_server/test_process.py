@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.integrations.mcp_server.protocol import INVALID_REQUEST
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 from tests.integrations.mcp_server.talking import ALL_VERSIONS, make_request
 
 SLOW = frozenset(

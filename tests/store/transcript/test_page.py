@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, is_whole, read_line, write_line
-from tests.contracts.house import run_snippets
+from tests.contracts.source_tree import run_snippets
 
 PAGE = (Path(__file__).parents[3] / "docs" / "store.md").read_text("utf-8")
 

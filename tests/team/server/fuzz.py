@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.team.server.database import Database, Tx
-from tests.contracts.house import ROOT, tool
+from tests.contracts.source_tree import ROOT, tool
 from tests.team.live import serving
 from tests.team.team import Team
 

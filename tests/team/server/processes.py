@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.contracts.house import run, tool
+from tests.contracts.source_tree import run, tool
 
 WAIT_SECONDS = 60
 

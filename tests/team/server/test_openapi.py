@@ -7,7 +7,7 @@ from typing import cast
 
 from sevenfold.team.server.http_api import ENDPOINTS
 from sevenfold.team.server.operations import OPERATIONS
-from tests.contracts.house import ROOT
+from tests.contracts.source_tree import ROOT
 from tests.team.server.openapi import REFUSALS, make_document, statuses
 
 PAGE = ROOT / "docs" / "openapi.json"

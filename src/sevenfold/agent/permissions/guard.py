@@ -365,8 +365,8 @@ class Guard:
         return None if self.mode == "accept-edits" or is_own else "it changes a file"
 
     def _why_ask_run(self, need: AccessRequest) -> str | None:
-        is_held = need.profile == "workspace" and (self.mode == "accept-edits" or self.may_run_sandboxed)
-        return None if need.profile == "read-only" or is_held else "it runs a command"
+        is_sandboxed = need.profile == "workspace" and (self.mode == "accept-edits" or self.may_run_sandboxed)
+        return None if need.profile == "read-only" or is_sandboxed else "it runs a command"
 
     def _is_own_edit(self, need: AccessRequest) -> bool:
         real = real_paths(need)

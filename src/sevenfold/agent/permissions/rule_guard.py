@@ -78,7 +78,7 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Held:
+class _StoppedCalls:
     """Calls that were stopped because of a rule, and not repeated yet."""
 
     calls: list[_Call] = field(default_factory=list[_Call])
@@ -102,9 +102,9 @@ class RuleGuard:
         self.counts = counts or RuleUses()
         self._own: set[VisibleRule] | None = None
         """Of a branch: what it was told itself."""
-        self._told: dict[str, str] = {}
+        self._shown_by: dict[str, str] = {}
         """By memory: the call whose result brings it, which may not be in view yet."""
-        self._held: dict[str, _Held] = {}
+        self._stopped: dict[str, _StoppedCalls] = {}
         """By memory."""
         self._acknowledged: set[VisibleRule] = set()
 
@@ -117,7 +117,7 @@ class RuleGuard:
         if not due:
             return NO_CALL_NOTICE
         ids = {call.id for call in beside}
-        waiting = [one for one in due if self._told.get(one.rule.memory) in ids]
+        waiting = [one for one in due if self._shown_by.get(one.rule.memory) in ids]
         in_view = self._in_view()
         fresh = [one for one in due if one not in waiting and not self._is_seen(one.rule, in_view)]
         now = fresh[: self._settings.at_once]
@@ -136,9 +136,9 @@ class RuleGuard:
 
     def end_turn(self) -> None:
         """Calls that were stopped and not repeated count as given up."""
-        for memory in self._held:
+        for memory in self._stopped:
             self._count(memory, "given up")
-        self._held.clear()
+        self._stopped.clear()
 
     async def write_uses(self, folder: Folder) -> None:
         """A turn has ended: write down in this state folder of the memory what became of rules."""
@@ -164,21 +164,21 @@ class RuleGuard:
         return found if self._own is None else found | self._own
 
     def _is_seen(self, rule: MemoryRule, in_view: frozenset[VisibleRule]) -> bool:
-        held = self._held.get(rule.memory)
+        stopped = self._stopped.get(rule.memory)
         return VisibleRule(rule.memory, rule.text) in in_view or (
-            held is not None and held.times >= MAX_HOLDS
+            stopped is not None and stopped.times >= MAX_HOLDS
         )
 
     def _note(self, use: ToolUse, due: Sequence[DueRule]) -> CallNotice:
-        self._show(use, due, is_held=False)
+        self._show(use, due, is_stopped=False)
         return CallNotice(note=render_rule_note(due)) if due else NO_CALL_NOTICE
 
     def _hold(self, use: ToolUse, due: Sequence[DueRule], beside: Sequence[MemoryRule]) -> CallNotice:
-        self._show(use, due, is_held=True)
+        self._show(use, due, is_stopped=True)
         for rule in (*(one.rule for one in due), *beside):
-            held = self._held.setdefault(rule.memory, _Held())
-            held.calls.append(_Call(use.name, use.input))
-            held.times += rule not in beside
+            stopped = self._stopped.setdefault(rule.memory, _StoppedCalls())
+            stopped.calls.append(_Call(use.name, use.input))
+            stopped.times += rule not in beside
         return CallNotice(hold=render_rule_hold(due, beside))
 
     def _gate(self, use: ToolUse, rules: Sequence[MemoryRule]) -> CallNotice:
@@ -197,16 +197,16 @@ class RuleGuard:
         if shut:
             return CallNotice(hold=render_rule_gate(shut))
         for rule in rules:
-            held = self._held.pop(rule.memory, None)
-            if held is not None:
-                is_same = _Call(use.name, use.input) in held.calls
+            stopped = self._stopped.pop(rule.memory, None)
+            if stopped is not None:
+                is_same = _Call(use.name, use.input) in stopped.calls
                 self._count(rule.memory, "unchanged" if is_same else "changed")
         return NO_CALL_NOTICE
 
-    def _show(self, use: ToolUse, due: Sequence[DueRule], *, is_held: bool) -> None:
+    def _show(self, use: ToolUse, due: Sequence[DueRule], *, is_stopped: bool) -> None:
         for one in due:
             memory, shown = one.rule.memory, VisibleRule(one.rule.memory, one.rule.text)
-            self._told[memory] = use.id
+            self._shown_by[memory] = use.id
             self._acknowledged.discard(shown)
             if self._own is not None:
                 self._own.add(shown)
@@ -217,7 +217,7 @@ class RuleGuard:
                     condition=str(one.condition),
                     tool=use.name,
                     tool_use_id=use.id,
-                    is_held=is_held,
+                    is_held=is_stopped,
                 )
             )
 

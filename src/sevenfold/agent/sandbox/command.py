@@ -329,11 +329,11 @@ def build_sandboxed_environ(
     environ: Mapping[str, str], profile: SandboxProfile, passed: Collection[str] = ()
 ) -> dict[str, str]:
     """Without secrets, and without ways to other programs of the user's."""
-    held = frozenset(list_secret_variables(environ, passed))
+    withheld = frozenset(list_secret_variables(environ, passed))
     kept = {
         name: value
         for name, value in build_open_environ(environ).items()
-        if name not in held and not is_program_address(name)
+        if name not in withheld and not is_program_address(name)
     }
     if profile == "read-only":
         return kept | _git_off()

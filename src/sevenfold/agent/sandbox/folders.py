@@ -271,11 +271,11 @@ class SandboxRunRecord:
 
     folder: Folder
     name: str
-    held: ExitStack
+    lock: ExitStack
 
     def close(self, emit: Emit, *, is_clean: bool) -> None:
         """Strike it out; where something could not be moved it stays, for the next start to try again."""
-        with self.held:
+        with self.lock:
             try:
                 if is_clean:
                     _remove(self.folder, self.name)
@@ -292,12 +292,12 @@ class SandboxRunStore:
     def note(self, root: Path, known: Mapping[str, LinkTarget | None]) -> SandboxRunRecord:
         """For a command that starts now. Blocks on the disk."""
         name = uuid4().hex
-        with ExitStack() as held:
-            folder = held.enter_context(self._control.subfolder(SANDBOX_RUNS_FOLDER))
+        with ExitStack() as stack:
+            folder = stack.enter_context(self._control.subfolder(SANDBOX_RUNS_FOLDER))
             # In this order: a record whose lock nobody holds is taken for that of a dead process.
-            held.enter_context(mutex(folder, name))
+            stack.enter_context(mutex(folder, name))
             folder.replace(f"{name}{_SUFFIX}", _write(root, known))
-            return SandboxRunRecord(folder, name, held.pop_all())
+            return SandboxRunRecord(folder, name, stack.pop_all())
 
     def sweep(self, emit: Emit) -> None:
         """Move aside what commands of killed processes made, and report it. What cannot be moved is

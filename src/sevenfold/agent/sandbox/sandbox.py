@@ -66,12 +66,12 @@ class Sandbox:
     reported: set[str] = field(default_factory=set[str], compare=False, repr=False)
     """Variables that were held back and reported."""
 
-    def _report_held(self, place: ToolContext) -> None:
+    def _report_withheld(self, place: ToolContext) -> None:
         """One event for the variables that were held back, and another only where there are new ones."""
-        held = list_secret_variables(place.environ, self.settings.pass_variables)
-        if not self.reported.issuperset(held):
-            self.reported.update(held)
-            place.emit(VariablesHeld(", ".join(held)))
+        withheld = list_secret_variables(place.environ, self.settings.pass_variables)
+        if not self.reported.issuperset(withheld):
+            self.reported.update(withheld)
+            place.emit(VariablesHeld(", ".join(withheld)))
 
     def supports(self, profile: SandboxProfile) -> bool:
         return profile in self.means
@@ -82,7 +82,7 @@ class Sandbox:
         if profile == "open":
             return LaunchSpec(argv, build_open_environ(place.environ), str(place.cwd), _limits(None), 0)
         environ = build_sandboxed_environ(place.environ, profile, self.settings.pass_variables)
-        self._report_held(place)
+        self._report_withheld(place)
         orders = LaunchSpec(
             argv, environ, str(place.cwd), _limits(self.settings), max_processes=self.settings.processes
         )

@@ -72,7 +72,7 @@ class MailFeed:
         self.name = name
         self._mailbox, self._sessions, self._session = mailbox, sessions, session
         self._emit = emit
-        self._told: set[MailId] = set()
+        self._handed_out: set[MailId] = set()
         """Handed out by this process and perhaps not in the transcript yet."""
         self._kept: set[MailId] = set()
         self._offset = 0
@@ -90,9 +90,9 @@ class MailFeed:
         for mail in waiting:
             if mail.id in self._kept:
                 self._mailbox.acknowledge(mail.id)
-                self._told.discard(mail.id)
-            elif mail.id not in self._told:
-                self._told.add(mail.id)
+                self._handed_out.discard(mail.id)
+            elif mail.id not in self._handed_out:
+                self._handed_out.add(mail.id)
                 new.append(mail)
         return new
 

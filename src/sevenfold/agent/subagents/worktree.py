@@ -73,9 +73,9 @@ class Worktrees:
     async def make(self, name: str) -> AsyncGenerator[WorktreeOutcome]:
         """A worktree for the length of the block, of what is checked in now."""
         check_agent_name(name)
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                await run_blocking(lambda: held.enter_context(mutex(self._control, f"worktree-{name}")))
+                await run_blocking(lambda: stack.enter_context(mutex(self._control, f"worktree-{name}")))
             except LockBusy as error:
                 raise WorktreeError(
                     f"another agent works in the worktree {name!r}; use another name"
@@ -246,10 +246,10 @@ def list_leftover_worktrees(folder: Path, control: Folder) -> tuple[Path, ...]:
     """Worktrees that nobody works in any more: changed ones, which stay, and what killed processes left.
     Changes nothing; blocks."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else ()
-    return tuple(folder / name for name in names if not _is_held(control, name))
+    return tuple(folder / name for name in names if not _is_locked(control, name))
 
 
-def _is_held(control: Folder, name: str) -> bool:
+def _is_locked(control: Folder, name: str) -> bool:
     lock = f"worktree-{name}"
     if control.stat(f"{lock}.mutex") is None:
         return False

@@ -205,12 +205,12 @@ class MemoryTool:
         change = Remove(key, there.sha256)
         name = re.sub(r"[-_/]", " ", key.removesuffix(".md"))
         # A page may want a rule of the user's forgotten: they have to have said so.
-        wishes = [
+        origins = [
             self.conversation.judge_words(f"{verb}{article} {name}")
             for verb in _FORGETTING
             for article in _ARTICLES
         ]
-        origin = next((wish for wish in wishes if wish.is_trusted), wishes[0])
+        origin = next((one for one in origins if one.is_trusted), origins[0])
         if not origin.is_trusted and self.memory.was_asked([change]):
             return f"{key} stays as it is: {ALREADY_ASKED}; `sevenfold memory review` shows what waits"
         if not origin.is_trusted:

@@ -256,7 +256,7 @@ class TaskOutputTool:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await task.over.wait()
-        return ToolOutput(_told(task))
+        return ToolOutput(_describe_task(task))
 
     def extras(self) -> Sequence[Extra]:
         return self.tasks.extras()
@@ -274,10 +274,10 @@ class TaskStopTool:
         return AccessRequest(kind="nothing", said=f"stop {get_string(given, 'task')}")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
-        return ToolOutput(_told(await self.tasks.stop(get_string(given, "task"))))
+        return ToolOutput(_describe_task(await self.tasks.stop(get_string(given, "task"))))
 
 
-def _told(task: BackgroundTask) -> str:
+def _describe_task(task: BackgroundTask) -> str:
     news = task.job.output.read_new()
     printed = task.job.render_output(news) if task.ended else news.rstrip("\n")
     return f"{task.line}\n{printed or '[nothing new was printed]'}"

@@ -218,7 +218,7 @@ def _read_session(
     if tally.started is None:
         return None  # no model was ever asked
     has_cuts = tally.compactions or tally.cuts
-    events = _read_told(sessions, entry.id)
+    events = _read_logged_events(sessions, entry.id)
     return SessionFacts(
         id=entry.id,
         started=tally.started,
@@ -239,7 +239,7 @@ def _read_session(
     )
 
 
-def _read_told(sessions: Folder, session: SessionId) -> tuple[LoggedEvent, ...]:
+def _read_logged_events(sessions: Folder, session: SessionId) -> tuple[LoggedEvent, ...]:
     try:
         with sessions.subfolder(session, create=False) as folder:
             return tuple(read_events(folder))
@@ -384,6 +384,6 @@ def _read_memory_quality(place: Path, since: date, doubts: Iterable[tuple[str, d
 
 
 def _read_doubts(sessions: Folder, session: SessionId) -> Iterator[tuple[str, datetime]]:
-    for event in _read_told(sessions, session):
+    for event in _read_logged_events(sessions, session):
         if event.name == ClaimsBroken.__name__:
             yield str(event.fields.get("key", "")), event.at

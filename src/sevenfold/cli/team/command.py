@@ -145,11 +145,13 @@ def show_team_status(_: Namespace, context: TeamContext) -> int:
 
 
 def pull_team_memories(_: Namespace, context: TeamContext) -> int:
-    return _told(context, asyncio.run(context.open_team().exchange(sends=False, wait=TEAM_LOCK_TIMEOUT)))
+    return _show_report(
+        context, asyncio.run(context.open_team().exchange(sends=False, wait=TEAM_LOCK_TIMEOUT))
+    )
 
 
 def push_team_memories(_: Namespace, context: TeamContext) -> int:
-    return _told(context, asyncio.run(context.open_team().push(wait=TEAM_LOCK_TIMEOUT)))
+    return _show_report(context, asyncio.run(context.open_team().push(wait=TEAM_LOCK_TIMEOUT)))
 
 
 def show_team_conflicts(_: Namespace, context: TeamContext) -> int:
@@ -220,10 +222,10 @@ def _exchanged(context: TeamContext, team: TeamMemory, done: str) -> int:
         return 0
     if not context.memory_context.is_json:
         context.screen.show_line(done)
-    return _told(context, report)
+    return _show_report(context, report)
 
 
-def _told(context: TeamContext, report: SyncReport) -> int:
+def _show_report(context: TeamContext, report: SyncReport) -> int:
     """1 where something was held back that a person has to see to."""
     if context.memory_context.is_json:
         context.screen.show_json(describe_sync_report(report))

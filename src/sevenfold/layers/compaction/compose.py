@@ -182,7 +182,7 @@ async def compose_view(draft: SummaryDraft, run: CompactionRun) -> ComposedView:
         if found.tokens < run.limit:
             break
         found = await _compose(narrower, run)
-    return found if found is wide else replace(found, events=(*found.events, *_told_lost(wide, found)))
+    return found if found is wide else replace(found, events=(*found.events, *_list_lost(wide, found)))
 
 
 def _narrower(draft: SummaryDraft, run: CompactionRun) -> Iterator[SummaryDraft]:
@@ -200,7 +200,7 @@ def _narrower(draft: SummaryDraft, run: CompactionRun) -> Iterator[SummaryDraft]
             yield replace(draft, kept_from=len(run.messages), restores="nothing")
 
 
-def _told_lost(wide: ComposedView, found: ComposedView) -> Iterator[RestoreSkipped]:
+def _list_lost(wide: ComposedView, found: ComposedView) -> Iterator[RestoreSkipped]:
     for event in wide.events:
         if event in found.events:
             continue

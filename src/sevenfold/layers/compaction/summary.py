@@ -165,10 +165,10 @@ def parse_summary(text: str) -> ParsedSummary:
 
 def render_summary_directive(template: str, *, instructions: str = "", scope: str = "") -> str:
     """The request for a summary. Braces in the instructions are kept as they are."""
-    wish = (
+    asked = (
         f"\nThe user asks for this in particular:\n{instructions.strip()}\n" if instructions.strip() else ""
     )
-    filled = {"scope": scope, "instructions": wish}
+    filled = {"scope": scope, "instructions": asked}
     return re.sub(r"\{(scope|instructions)\}", lambda found: filled[found[1]], template).strip()
 
 

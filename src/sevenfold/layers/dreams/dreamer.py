@@ -120,8 +120,8 @@ class Dreamer:
     def find_running(self) -> str:
         """The id of the dream under way; empty when there is none. Blocks on the disk."""
         newest = next(iter(self.records.ids()), "")
-        is_held = self.lock.read_state().holder is not None
-        return newest if is_held and newest and self.records.read(newest).outcome == DREAM_RUNNING else ""
+        is_locked = self.lock.read_state().holder is not None
+        return newest if is_locked and newest and self.records.read(newest).outcome == DREAM_RUNNING else ""
 
     @property
     def renew_every(self) -> timedelta:
@@ -174,7 +174,7 @@ class Dreamer:
         if lease is None:
             run.published = PublishedDream(judged)
             return
-        run.progress.step(_told_changes(len(judged.publishes)))
+        run.progress.step(_describe_changes(len(judged.publishes)))
         await run_blocking(lambda: self._publish(run, lease, source, judged))
         if run.published and not run.published.judged.objection:
             await run_blocking(lambda: logs.write(source.logs))
@@ -371,7 +371,7 @@ def _diff(source: DreamInputs, judged: ReviewedDraft) -> str:
     return render_memory_diff(before, judged.draft.texts, keys)
 
 
-def _told_changes(count: int) -> str:
+def _describe_changes(count: int) -> str:
     if not count:
         return "nothing to change"
     return f"publish {count} changed file{'' if count == 1 else 's'}"

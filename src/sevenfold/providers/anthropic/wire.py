@@ -253,7 +253,7 @@ class _Block:
         if grows is not None:
             text = _word(delta, grows)
             self._texts.setdefault(grows, []).append(text)
-            yield from self._told(grows, text)
+            yield from self._read_deltas(grows, text)
         elif kind == "citations_delta":
             self._citations.append(delta.get("citation"))
         else:
@@ -275,7 +275,7 @@ class _Block:
             fields["citations"] = (*(citations if isinstance(citations, tuple) else ()), *self._citations)
         return JsonObject(fields)
 
-    def _told(self, name: str, text: str) -> Iterator[Delta]:
+    def _read_deltas(self, name: str, text: str) -> Iterator[Delta]:
         match name:
             case "text":
                 yield TextDelta(text)

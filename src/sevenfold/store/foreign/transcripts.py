@@ -153,13 +153,13 @@ FOREIGN_READERS: Mapping[ForeignAgent, Callable[[], ForeignReader]] = {
 def detect_agent(path: Path) -> ForeignAgent | None:
     """The agent that wrote it; None where the beginning looks like no transcript that we know."""
     for line in islice(scan_lines(path), LOOK_LINES):
-        agent = _told_by(line.fields)
+        agent = _find_agent(line.fields)
         if agent:
             return agent
     return None
 
 
-def _told_by(line: JsonFields) -> ForeignAgent | None:
+def _find_agent(line: JsonFields) -> ForeignAgent | None:
     kind = get_name(line, "type")
     if "c" in line and "v" in line and get_name(line, "k") in RECORD_KINDS:
         return "sevenfold"

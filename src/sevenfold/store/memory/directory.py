@@ -110,7 +110,7 @@ class MemoryDir:
             if self._store.refresh():
                 self._upkeep.notice()
             else:
-                self._upkeep.adopt(is_held=project.is_user_wide or holds_files(project))
+                self._upkeep.adopt(needs_review=project.is_user_wide or holds_files(project))
             self._exits = exits.pop_all()
 
     @classmethod

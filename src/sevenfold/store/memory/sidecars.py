@@ -310,13 +310,13 @@ def clear_old_state(state: Folder, projects: Path) -> None:
     """
     begun = _read_beginning(state)
     owner = projects / str(begun.get(_SOURCE))
-    with ExitStack() as held:
-        control = held.enter_context(
+    with ExitStack() as stack:
+        control = stack.enter_context(
             Folder.open(owner / _CONTROL, create=True, disk=state.disk, timeouts=state.timeouts)
         )
-        folder = held.enter_context(control.subfolder(_HISTORY))
+        folder = stack.enter_context(control.subfolder(_HISTORY))
         for name in (FILES, HISTORY_MUTEX):
-            held.enter_context(mutex(folder, name))
+            stack.enter_context(mutex(folder, name))
         found = folder.stat(_LOG)
         if found is None or found.size_bytes == begun.get(_LOG_BYTES):
             _remove_old_state(control, folder)

@@ -157,15 +157,15 @@ class MemoryUpkeep:
             if is_ours:
                 self._bring_up_to_date()
 
-    def adopt(self, *, is_held: bool = False) -> None:
+    def adopt(self, *, needs_review: bool = False) -> None:
         """Begin the history of a folder that has none: what lies there is accepted, or held for a person."""
         with self._alone():
             if not self._store.state.end:
                 first = make_first_entry(self._clock.now())
-                self._store.record(lambda _: [first] if is_held else [first, self._adopted()])
-                if not is_held:
+                self._store.record(lambda _: [first] if needs_review else [first, self._adopted()])
+                if not needs_review:
                     self._bring_up_to_date()
-        if is_held:
+        if needs_review:
             self.notice()
 
     def notice(self, *, check: bool = False) -> None:
@@ -236,19 +236,19 @@ class MemoryUpkeep:
         """Hold the files for the block; or yield False, as others have dealt with the line at `offset`."""
         left = self._store.folder.timeouts.mutex
         while True:
-            with ExitStack() as held:
+            with ExitStack() as stack:
                 try:
                     # Anew each time: who waits for long asks ever more rarely, and would wait for ever.
-                    held.enter_context(mutex(self._store.folder, FILES, wait=min(left, FILES_WAIT)))
-                    is_held = True
+                    stack.enter_context(mutex(self._store.folder, FILES, wait=min(left, FILES_WAIT)))
+                    is_locked = True
                 except LockBusy:
                     left -= FILES_WAIT
                     if left <= timedelta():
                         raise
-                    is_held = False
+                    is_locked = False
                 self._store.refresh()
                 is_done = offset is not None and self._store.state.covered > offset
-                if is_done or is_held:
+                if is_done or is_locked:
                     yield not is_done
                     return
 

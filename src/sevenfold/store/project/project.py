@@ -146,12 +146,12 @@ def _open_elsewhere(
 
     directory = real_path(place.locate(root) or projects)
     named = make_project_id(directory)
-    with ExitStack() as undo, ExitStack() as held:
+    with ExitStack() as undo, ExitStack() as locks:
         kept = undo.enter_context(_open_memory_folder(place, root, projects, states))
         state = undo.enter_context(states.subfolder(named))
         if read_claim(state, _DIRECTORY_FILE) is None or is_beginning(state):
             # What one process decides about a directory that is new here, the others find.
-            held.enter_context(mutex(states, named))
+            locks.enter_context(mutex(states, named))
         claimant = read_claim(kept, CLAIM_FILE)
         is_shared = place.memory_dir is not None and not _is_claudes(place.memory_dir, root)
         if claimant is None:

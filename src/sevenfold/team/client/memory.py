@@ -324,8 +324,8 @@ class TeamMemory:
     @asynccontextmanager
     async def _alone(self, wait: timedelta) -> AsyncGenerator[None]:
         """One process of a device at a time, and with the server that the project has joined still."""
-        with ExitStack() as held:
-            await run_blocking(lambda: held.enter_context(mutex(self._folder, EXCHANGE_MUTEX, wait=wait)))
+        with ExitStack() as stack:
+            await run_blocking(lambda: stack.enter_context(mutex(self._folder, EXCHANGE_MUTEX, wait=wait)))
             await run_blocking(lambda: check_membership(self._folder, self.joined.membership))
             yield
 

@@ -232,7 +232,7 @@ def _value(spelled: object) -> SqlValue:
 
 
 def _lines(path: Path) -> Iterator[dict[str, object]]:
-    with _damage_told(path), gzip.open(path, "rb") as file:
+    with _map_damage(path), gzip.open(path, "rb") as file:
         for line in file:
             row = json.loads(line)
             if not isinstance(row, dict):
@@ -241,7 +241,7 @@ def _lines(path: Path) -> Iterator[dict[str, object]]:
 
 
 @contextmanager
-def _damage_told(path: Path) -> Generator[None]:
+def _map_damage(path: Path) -> Generator[None]:
     try:
         yield
     except FileNotFoundError as error:

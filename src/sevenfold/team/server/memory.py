@@ -329,7 +329,7 @@ async def handle_read_memory(app: AppState, call: ApiRequest) -> ApiResponse:
             return ApiResponse(None, 304, tags.seq)
     with_bodies = view != "hashes"
     found = await app.read(who, lambda tx: read_contents(tx, who, repo, bodies=with_bodies))
-    return ApiResponse(_told(repo, found, bodies=with_bodies), etag=found.seq)
+    return ApiResponse(_render_contents(repo, found, bodies=with_bodies), etag=found.seq)
 
 
 async def handle_put_memory(app: AppState, call: ApiRequest) -> ApiResponse:
@@ -423,7 +423,9 @@ def _tags(header: str | None) -> frozenset[str] | None:
     return None if header is None else frozenset(tag.strip() for tag in header.split(","))
 
 
-def _told(repo: RepoId, found: RepoContents, *, bodies: bool) -> messages.MemoryTold | messages.HashesTold:
+def _render_contents(
+    repo: RepoId, found: RepoContents, *, bodies: bool
+) -> messages.MemoryTold | messages.HashesTold:
     deleted = {str(key): messages.DeletedTold(version) for key, version in found.deleted.items()}
     lost = [messages.LostTold(one.first, one.last) for one in found.lost]
     if not bodies:

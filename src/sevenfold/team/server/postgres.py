@@ -98,23 +98,25 @@ class PostgresDatabase:
 
         if org is not None and not _ORG.fullmatch(org):
             raise DatabaseFailed(f"{org!r} is no id of an organisation")
-        leased = cast("_Held | None", getattr(self._local, "held", None))
+        leased = cast("_ThreadConnection | None", getattr(self._local, "connection", None))
         if leased is not None:
             with suppress(psycopg.Error):
                 leased.begin(begin, org)
                 return leased.connection
             leased.connection.close()
             self._open.remove(leased.connection)
-            self._local.held = None
+            self._local.connection = None
         connection = _connect(self._url)
         self._open.append(connection)
-        self._local.held = fresh = _Held(connection, is_above=_read_rights(connection).takes_role)
+        self._local.connection = fresh = _ThreadConnection(
+            connection, is_above=_read_rights(connection).takes_role
+        )
         fresh.begin(begin, org)
         return connection
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ThreadConnection:
     connection: psycopg.Connection[SqlRow]
     is_above: bool
 

@@ -108,7 +108,7 @@ def find_blocked(
     if len(texts) > 1 and len(joined) <= MAX_SCAN_CHARS and all(one.is_clean for one in found.values()):
         # Half a key at the end of one file and half at the beginning of the next.
         found[TOGETHER] = find_secrets(joined, key=key, allowances=allowances)
-    return {name: _told(one) for name, one in found.items() if not one.is_clean}
+    return {name: _list_findings(one) for name, one in found.items() if not one.is_clean}
 
 
 def refuse_blocked(blocked: Mapping[str, BlockedFindings], count: int) -> None:
@@ -133,7 +133,7 @@ def refuse_blocked(blocked: Mapping[str, BlockedFindings], count: int) -> None:
         )
 
 
-def _told(inspection: Inspection) -> BlockedFindings:
+def _list_findings(inspection: Inspection) -> BlockedFindings:
     findings = [_finding(one) for one in inspection.findings]
     if inspection.refusal is not None:
         findings.append(

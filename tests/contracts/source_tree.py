@@ -1,4 +1,4 @@
-"""Where the house stands, and how the gates look at it."""
+"""The source tree, and how the gates look at it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODE = tuple(folder for folder in ("src", "tests", "bench") if any((ROOT / folde
 
 
 def source_files(*folders: str) -> list[Path]:
-    """Every Python file under these folders of the house."""
+    """Every Python file under these folders of the tree."""
     return sorted(path for folder in folders or CODE for path in (ROOT / folder).rglob("*.py"))
 
 

@@ -1,4 +1,4 @@
-"""Commands for tests: where they run, what holds them, and what they print."""
+"""Commands for tests: where they run, the sandbox around them, and what they print."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SMALL = SandboxSettings(memory_mb=256, file_mb=4, processes=24)
 
 @cache
 def ways() -> tuple[SandboxBackend, ...]:
-    """What there is to hold commands with: bubblewrap need not be installed."""
+    """The kinds of sandbox that there are here: bubblewrap need not be installed."""
     found: list[SandboxBackend] = ["namespaces"]
     return (*found, "bubblewrap") if find_bubblewrap() else tuple(found)
 
 
-def held_by(way: SandboxBackend, settings: SandboxSettings = SMALL) -> Sandbox:
+def make_sandbox(way: SandboxBackend, settings: SandboxSettings = SMALL) -> Sandbox:
     return Sandbox(
         means=dict.fromkeys(SANDBOXED_PROFILES, way), settings=settings, bubblewrap=find_bubblewrap()
     )
@@ -72,7 +72,7 @@ class Bench:
         self.mode: PermissionMode = mode
         self.place = replace(place_in(folder), session_folder=folder / "session", emit=self.events.append)
         self.tasks = BackgroundTasks(lambda task: self.ended.append(task.line))
-        self.shell = ShellTool(sandbox or held_by("namespaces"), self.tasks, lambda: self.mode)
+        self.shell = ShellTool(sandbox or make_sandbox("namespaces"), self.tasks, lambda: self.mode)
 
     async def run(
         self, command: str, *, on_progress: OnProgress | None = None, **given: object
