@@ -43,9 +43,7 @@ def test_a_workspace_command_writes_in_the_project_and_in_scratch_space_of_its_o
     line = 'echo one > a; chmod +x a; mv a b; mkdir d; ln b d/c; echo two > "$TMPDIR/x"; cat b "$TMPDIR/x"'
     assert told(make_sandbox(way), "workspace", line, place) == "one\ntwo\n"
     assert (place.root / "b").stat().st_mode & 0o100
-    assert told(make_sandbox(way), "workspace", 'ls "$TMPDIR"', place) == "", (
-        "scratch space is each command's own"
-    )
+    assert told(make_sandbox(way), "workspace", 'ls "$TMPDIR"', place) == "", "each has its own"
 
 
 @both
