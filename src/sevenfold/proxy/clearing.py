@@ -371,7 +371,7 @@ def plan_compaction(
     for message in messages[:kept]:
         notes.add(message)
     text = notes.render(settings.of(NotesSettings), read_notes_texts().template)
-    opening = render_summary_head(SummaryHead(rung="structural", summary=text))
+    opening = render_summary_head(SummaryHead(strategy="structural", summary=text))
     head = "\n\n".join(block.text for block in opening.blocks if isinstance(block, Text))
     saved = sum(counts[start:kept]) - round(estimate_text_tokens(head))
     return CompactionPlan(kept - 1, head, saved) if saved > 0 else None

@@ -36,19 +36,19 @@ FAILURES: tuple[StrategyFailure, ...] = get_args(StrategyFailure)
 
 def after(facts: StrategyFacts, *attempts: tuple[CompactionStrategy, StrategyFailure]) -> StrategyFacts:
     tried = tuple(StrategyAttempt(rung, failure) for rung, failure in attempts)
-    calls = sum(attempt.rung in MODEL_STRATEGIES for attempt in tried)
+    calls = sum(attempt.strategy in MODEL_STRATEGIES for attempt in tried)
     return replace(facts, attempts=tried, failures_in_row=facts.failures_in_row + calls)
 
 
-def rung(facts: StrategyFacts) -> CompactionStrategy:
-    return choose_strategy(facts, SETTINGS).rung
+def strategy(facts: StrategyFacts) -> CompactionStrategy:
+    return choose_strategy(facts, SETTINGS).strategy
 
 
 def test_notes_come_first_then_the_providers_block_then_a_summary() -> None:
     facts = StrategyFacts(trigger="auto", has_structural=True)
-    assert rung(facts) == "notes"
-    assert rung(after(facts, ("notes", "too large"))) == "block"
-    assert rung(after(facts, ("notes", "too large"), ("block", "unusable"))) == "summary"
+    assert strategy(facts) == "notes"
+    assert strategy(after(facts, ("notes", "too large"))) == "block"
+    assert strategy(after(facts, ("notes", "too large"), ("block", "unusable"))) == "summary"
 
 
 @pytest.mark.parametrize(
@@ -73,27 +73,27 @@ def test_notes_come_first_then_the_providers_block_then_a_summary() -> None:
 def test_what_follows_a_failure(
     attempts: list[tuple[CompactionStrategy, StrategyFailure]], expected: CompactionStrategy
 ) -> None:
-    assert rung(after(NO_NOTES, *attempts)) == expected
+    assert strategy(after(NO_NOTES, *attempts)) == expected
 
 
 def test_a_trimmed_summary_is_tried_a_number_of_times_however_many_failures_the_breaker_allows() -> None:
     patient = replace(SETTINGS, breaker_failures=10, trim_tries=3)
     tried: list[tuple[CompactionStrategy, StrategyFailure]] = [("summary", "too long")]
     for expected in ("trimmed", "trimmed", "structural"):
-        assert choose_strategy(after(NO_NOTES, *tried), patient).rung == expected
+        assert choose_strategy(after(NO_NOTES, *tried), patient).strategy == expected
         tried.append(("trimmed", "too long"))
 
 
 def test_a_view_that_does_not_fit_goes_to_the_trimmed_summary_at_once() -> None:
     step = choose_strategy(replace(NO_NOTES, fits_window=False), SETTINGS)
-    assert step.rung == "trimmed"
-    assert [skip.rung for skip in step.skipped] == ["notes", "block", "summary"]
+    assert step.strategy == "trimmed"
+    assert [skip.strategy for skip in step.skipped] == ["notes", "block", "summary"]
 
 
 def test_without_older_rounds_nothing_is_trimmed() -> None:
-    assert rung(replace(NO_NOTES, fits_window=False, can_trim=False)) == "structural"
+    assert strategy(replace(NO_NOTES, fits_window=False, can_trim=False)) == "structural"
     facts = after(NO_NOTES, ("summary", "too long"), ("trimmed", "too long"))
-    assert rung(replace(facts, can_trim=False)) == "structural"
+    assert strategy(replace(facts, can_trim=False)) == "structural"
 
 
 @pytest.mark.parametrize(
@@ -107,29 +107,29 @@ def test_without_older_rounds_nothing_is_trimmed() -> None:
 )
 def test_notes_are_passed_over_with_a_reason(facts: StrategyFacts, reason: str) -> None:
     first = choose_strategy(facts, SETTINGS).skipped[0]
-    assert first.rung == "notes"
+    assert first.strategy == "notes"
     assert reason in first.reason
 
 
 def test_an_open_breaker_leaves_what_needs_no_model() -> None:
     step = choose_strategy(replace(NO_NOTES, failures_in_row=3), SETTINGS)
-    assert step.rung == "structural"
+    assert step.strategy == "structural"
     assert "3 summaries in a row" in step.skipped[-1].reason
-    assert rung(replace(NO_NOTES, failures_in_row=3, notes_missing="")) == "notes"
-    assert rung(replace(NO_NOTES, failures_in_row=3, has_structural=False)) == "clip"
+    assert strategy(replace(NO_NOTES, failures_in_row=3, notes_missing="")) == "notes"
+    assert strategy(replace(NO_NOTES, failures_in_row=3, has_structural=False)) == "clip"
 
 
 def test_by_hand_a_model_is_asked_though_the_breaker_is_open() -> None:
     facts = replace(NO_NOTES, trigger="manual", failures_in_row=7)
-    assert rung(facts) == "summary"
+    assert strategy(facts) == "summary"
     broken: tuple[CompactionStrategy, StrategyFailure] = ("summary", "broken")
-    assert rung(after(facts, broken, broken, broken)) == "structural"
+    assert strategy(after(facts, broken, broken, broken)) == "structural"
 
 
 def test_without_a_provider_or_while_thrashing_no_model_is_asked() -> None:
-    assert rung(replace(NO_NOTES, has_model=False)) == "structural"
-    assert rung(replace(NO_NOTES, trigger="reactive", is_thrashing=True)) == "structural"
-    assert rung(replace(NO_NOTES, trigger="manual", is_thrashing=True)) == "summary"
+    assert strategy(replace(NO_NOTES, has_model=False)) == "structural"
+    assert strategy(replace(NO_NOTES, trigger="reactive", is_thrashing=True)) == "structural"
+    assert strategy(replace(NO_NOTES, trigger="manual", is_thrashing=True)) == "summary"
 
 
 @given(
@@ -161,11 +161,11 @@ def test_every_way_down_ends_at_the_clip_within_three_calls(
     while not taken or taken[-1] != "clip":
         step = choose_strategy(facts, SETTINGS)
         assert len(taken) < 10
-        taken.append(step.rung)
-        is_call = step.rung in MODEL_STRATEGIES
+        taken.append(step.strategy)
+        is_call = step.strategy in MODEL_STRATEGIES
         facts = replace(
             facts,
-            attempts=(*facts.attempts, StrategyAttempt(step.rung, failures[len(taken)])),
+            attempts=(*facts.attempts, StrategyAttempt(step.strategy, failures[len(taken)])),
             failures_in_row=facts.failures_in_row + is_call,
         )
     calls = sum(item in MODEL_STRATEGIES for item in taken)
@@ -268,4 +268,4 @@ def test_each_strategy_that_is_skipped_has_a_reason(
     changes: dict[str, object], reasons: dict[CompactionStrategy, str]
 ) -> None:
     facts = replace(StrategyFacts(trigger="auto", has_structural=True), **changes)
-    assert {skip.rung: skip.reason for skip in choose_strategy(facts, SETTINGS).skipped} == reasons
+    assert {skip.strategy: skip.reason for skip in choose_strategy(facts, SETTINGS).skipped} == reasons

@@ -88,7 +88,7 @@ def test_a_part_is_named_by_the_message_it_begins_with() -> None:
 def test_every_rung_has_its_own_opening_that_is_known_again(rung: CompactionStrategy) -> None:
     head = render_summary_head(
         SummaryHead(
-            rung=rung,
+            strategy=rung,
             summary=BODY,
             said=(UserQuote("Mend it."),),
             transcript="/t.jsonl",
@@ -104,7 +104,7 @@ def test_every_rung_has_its_own_opening_that_is_known_again(rung: CompactionStra
 
 def test_what_is_restored_stands_between_the_words_and_the_last_line() -> None:
     head = render_summary_head(
-        SummaryHead(rung="summary", summary=BODY, said=(UserQuote("Mend it."),)), [Text("restored")]
+        SummaryHead(strategy="summary", summary=BODY, said=(UserQuote("Mend it."),)), [Text("restored")]
     )
     texts = [block.text for block in head.blocks if isinstance(block, Text)]
     assert texts[2] == "restored"
@@ -114,6 +114,6 @@ def test_what_is_restored_stands_between_the_words_and_the_last_line() -> None:
 def test_other_messages_are_no_heads() -> None:
     assert not is_summary_head(Message("user", "Hello."))
     assert not is_summary_head(
-        Message("assistant", render_summary_head(SummaryHead(rung="summary", summary=BODY)).content)
+        Message("assistant", render_summary_head(SummaryHead(strategy="summary", summary=BODY)).content)
     )
     assert find_carried_summary([Message("user", "Hello.")]) == ""

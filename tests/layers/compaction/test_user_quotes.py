@@ -39,14 +39,14 @@ def collect(*messages: Message) -> tuple[UserQuote, ...]:
 def test_what_was_said_survives_two_compactions_unchanged(texts: list[str]) -> None:
     said = collect(*(Message("user", text) for text in texts))
     assert [item.text for item in said] == texts
-    once = render_summary_head(SummaryHead(rung="summary", summary="A summary of it all.", said=said))
-    twice = render_summary_head(SummaryHead(rung="structural", summary="Another.", said=collect(once)))
+    once = render_summary_head(SummaryHead(strategy="summary", summary="A summary of it all.", said=said))
+    twice = render_summary_head(SummaryHead(strategy="structural", summary="Another.", said=collect(once)))
     assert collect(twice) == said
 
 
 def test_a_pointer_to_a_long_message_is_carried_on() -> None:
     said = (UserQuote("It begins", 'only its beginning; all of it is in /a "b".txt'), UserQuote("Short."))
-    assert collect(render_summary_head(SummaryHead(rung="clip", summary="", said=said))) == said
+    assert collect(render_summary_head(SummaryHead(strategy="clip", summary="", said=said))) == said
 
 
 def test_results_reminders_directives_and_attachments_are_nobodys_words() -> None:

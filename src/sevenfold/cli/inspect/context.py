@@ -100,9 +100,9 @@ def describe_context(facts: ContextFacts) -> dict[str, object]:
             "tokens_left": after.tokens_left,
             "is_due": after.is_due,
             "clears_results": after.clears_results,
-            "rung": plan.rung,
+            "rung": plan.strategy,
             "asks_model": after.asks_model,
-            "skipped": {skip.rung: skip.reason for skip in plan.skipped},
+            "skipped": {skip.strategy: skip.reason for skip in plan.skipped},
             "kept_messages": plan.kept_messages,
             "kept_tokens": plan.kept_tokens,
             "total_tokens": plan.total_tokens,
@@ -273,12 +273,12 @@ def _show_cut(after: NextCompaction, facts: ContextFacts, screen: Screen) -> Non
     if after.clears_results:
         text = format_count(after.clears_results, "old result")
         screen.show_line(f"  the next request clears {text} first", "faint")
-    screen.show_line(f"  method, if it ran now: {plan.rung}: {STRATEGY_TEXTS.get(plan.rung, '')}")
+    screen.show_line(f"  method, if it ran now: {plan.strategy}: {STRATEGY_TEXTS.get(plan.strategy, '')}")
     kept = f"{format_count(plan.kept_messages, 'message')}, {format_tokens(plan.kept_tokens)} tokens"
     total = f"; the view would have {format_tokens(plan.total_tokens)}" if plan.total_tokens else ""
     screen.show_line(f"  kept word for word: {kept}{total}")
     for skip in plan.skipped:
-        screen.show_line(f"  {skip.rung} cannot be used: {skip.reason}", "faint")
+        screen.show_line(f"  {skip.strategy} cannot be used: {skip.reason}", "faint")
     if plan.notes_tokens is None:
         screen.show_line("  notes: none written yet", "faint")
     else:

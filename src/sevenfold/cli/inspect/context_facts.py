@@ -294,7 +294,7 @@ async def _forecast(opened: SessionResources, steps: ViewSteps) -> NextCompactio
         is_due=window.thresholds.is_compact_due(conversation.tokens) and not compaction.is_stopped,
         tokens_left=left,
         clears_results=len(conversation.cleared) - cleared,
-        asks_model=plan.rung in MODEL_STRATEGIES,
+        asks_model=plan.strategy in MODEL_STRATEGIES,
         plan=plan,
         notes_covered=record.covered_by(text),
         failures_in_row=CompactionStateFile(opened.folder).read().failures_in_row,

@@ -114,7 +114,7 @@ _NOTES = NotesSettings()
 class PlannedCompaction:
     """What a compaction tries first, and what it would keep."""
 
-    rung: CompactionStrategy
+    strategy: CompactionStrategy
     skipped: tuple[SkippedStrategy, ...]
     kept_messages: int
     kept_tokens: int
@@ -184,24 +184,24 @@ class Compactor:
         run = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
         notes = plan_notes_draft(run, self._notes)
         step = choose_strategy(replace(self._facts(run, notes), has_model=True), self._settings)
-        start = self._kept_start(step.rung, run, notes)
+        start = self._kept_start(step.strategy, run, notes)
         return PlannedCompaction(
-            rung=step.rung,
+            strategy=step.strategy,
             skipped=step.skipped,
             kept_messages=len(run.messages) - start,
             kept_tokens=sum(job.counts[start:]),
             total_tokens=(
-                notes.total_tokens if isinstance(notes, NotesKeepPlan) and step.rung == "notes" else None
+                notes.total_tokens if isinstance(notes, NotesKeepPlan) and step.strategy == "notes" else None
             ),
             notes_tokens=None if job.notes.text is None else run.sizer.text(job.notes.text),
         )
 
     def _kept_start(
-        self, rung: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+        self, strategy: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
     ) -> int:
-        if rung in MODEL_STRATEGIES:
-            return choose_summary_start(rung, run, self._settings)
-        return self._draft(rung, run, notes).kept_from
+        if strategy in MODEL_STRATEGIES:
+            return choose_summary_start(strategy, run, self._settings)
+        return self._draft(strategy, run, notes).kept_from
 
     async def compact(self, job: CompactionJob) -> Compacted:
         """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
@@ -266,16 +266,16 @@ class Compactor:
         while True:
             step = choose_strategy(self._facts(run, notes), self._settings)
             for skip in step.skipped:
-                self._emit(RungSkipped(skip.rung, skip.reason))
-            draft = await self._try(step.rung, run, notes)
+                self._emit(RungSkipped(skip.strategy, skip.reason))
+            draft = await self._try(step.strategy, run, notes)
             if isinstance(draft, SummaryDraft):
                 composed = await compose_view(draft, run)
-                if composed.tokens < run.limit or (draft.rung == "clip" and _is_worth(composed, run)):
+                if composed.tokens < run.limit or (draft.strategy == "clip" and _is_worth(composed, run)):
                     return await self._finish(draft, composed, run, started)
                 draft = SummaryFailure("too large", f"the view would have {composed.tokens:,} tokens")
-            run.attempts.append(StrategyAttempt(step.rung, draft.failure))
-            self._emit(RungFailed(step.rung, draft.reason, self._state.failures_in_row))
-            if step.rung == "clip":
+            run.attempts.append(StrategyAttempt(step.strategy, draft.failure))
+            self._emit(RungFailed(step.strategy, draft.reason, self._state.failures_in_row))
+            if step.strategy == "clip":
                 raise InputError(
                     f"nothing is gained by a compaction now: {draft.reason}, and it has "
                     f"{job.tokens_before:,}; go on, or start a new session"
@@ -300,30 +300,30 @@ class Compactor:
         )
 
     async def _try(
-        self, rung: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+        self, strategy: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
     ) -> SummaryDraft | SummaryFailure:
-        if rung in MODEL_STRATEGIES and self._asker is not None:
-            return await self._ask(rung, run, self._asker)
-        return self._draft(rung, run, notes)
+        if strategy in MODEL_STRATEGIES and self._asker is not None:
+            return await self._ask(strategy, run, self._asker)
+        return self._draft(strategy, run, notes)
 
     def _draft(
-        self, rung: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+        self, strategy: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
     ) -> SummaryDraft:
         """By the strategies that ask no model."""
-        if rung == "notes" and isinstance(notes, NotesKeepPlan):
+        if strategy == "notes" and isinstance(notes, NotesKeepPlan):
             return draft_notes(notes, run)
-        if rung == "structural":
+        if strategy == "structural":
             return draft_structural(run, self._notes)
         return draft_clip(run)
 
     async def _ask(
-        self, rung: CompactionStrategy, run: CompactionRun, asker: SummaryRequester
+        self, strategy: CompactionStrategy, run: CompactionRun, asker: SummaryRequester
     ) -> SummaryDraft | SummaryFailure:
         """Ask a model. The call counts as failed until it succeeds, in case the process dies in it."""
         before = self._state
         try:
             await self._keep(before.with_failure())
-            draft = await asker.ask(rung, run)
+            draft = await asker.ask(strategy, run)
         except BaseException:
             # The caller cancelled it, which says nothing about summaries.
             await self._keep(before)
@@ -351,7 +351,7 @@ class Compactor:
         took = self._clock.uptime() - started
         self._emit(
             HistoryCompacted(
-                rung=draft.rung,
+                rung=draft.strategy,
                 trigger=job.trigger,
                 tokens_before=job.tokens_before,
                 tokens_after=composed.tokens,
@@ -361,7 +361,7 @@ class Compactor:
             )
         )
         return Compacted(
-            rung=draft.rung,
+            rung=draft.strategy,
             trigger=job.trigger,
             head=composed.head,
             kept_from=composed.kept_from,

@@ -188,7 +188,7 @@ async def compose_view(draft: SummaryDraft, run: CompactionRun) -> ComposedView:
 def _narrower(draft: SummaryDraft, run: CompactionRun) -> Iterator[SummaryDraft]:
     yield replace(draft, restores="extras")
     yield replace(draft, restores="nothing")
-    if draft.rung == "clip":
+    if draft.strategy == "clip":
         yield from generate_shorter_clips(draft, run)
         return
     has_own_end = draft.kept is not None or run.job.part is not None or draft.block is not None
@@ -222,11 +222,11 @@ async def _compose(draft: SummaryDraft, run: CompactionRun) -> ComposedView:
     if draft.restores != "nothing":
         restored = await _restored(kept, run, events, has_files=draft.restores == "all")
     summary = draft.summary
-    if draft.rung in NOTES_STRATEGIES:
+    if draft.strategy in NOTES_STRATEGIES:
         spoken = (extract_user_text(message) for message in kept if message.role == "user")
         summary = without_quoted_requests(summary, (*(item.text for item in said), *spoken))
     head = SummaryHead(
-        rung=draft.rung, summary=summary, said=said, transcript=job.transcript, remark=draft.remark
+        strategy=draft.strategy, summary=summary, said=said, transcript=job.transcript, remark=draft.remark
     )
     opening = render_summary_head(head, restored)
     blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)

@@ -196,7 +196,7 @@ RestoreScope: TypeAlias = Literal["all", "extras", "nothing"]
 class SummaryDraft:
     """A summary, and which messages of the view stand beside it."""
 
-    rung: CompactionStrategy
+    strategy: CompactionStrategy
     summary: str
     kept_from: int
     before: int = 0

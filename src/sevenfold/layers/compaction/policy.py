@@ -130,7 +130,7 @@ was nothing to try with."""
 class StrategyAttempt:
     """One strategy that was tried, and its result."""
 
-    rung: CompactionStrategy
+    strategy: CompactionStrategy
     failure: StrategyFailure
 
 
@@ -165,28 +165,28 @@ class StrategyFacts:
 class StrategyChoice:
     """What to try next."""
 
-    rung: CompactionStrategy
+    strategy: CompactionStrategy
     skipped: tuple[SkippedStrategy, ...] = ()
     """Better strategies that are skipped now, for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedStrategy:
-    rung: CompactionStrategy
+    strategy: CompactionStrategy
     reason: str
 
 
 def choose_strategy(facts: StrategyFacts, settings: CompactSettings) -> StrategyChoice:
     """The next strategy to try. There is always one: after all others, the clip."""
     if _is_repeat_due(facts, settings):
-        return StrategyChoice(facts.attempts[-1].rung)
-    reached = max((COMPACTION_STRATEGIES.index(attempt.rung) for attempt in facts.attempts), default=-1)
+        return StrategyChoice(facts.attempts[-1].strategy)
+    reached = max((COMPACTION_STRATEGIES.index(attempt.strategy) for attempt in facts.attempts), default=-1)
     skips: list[SkippedStrategy] = []
-    for rung in COMPACTION_STRATEGIES[reached + 1 : -1]:
-        reason = _unfit(rung, facts, settings)
+    for strategy in COMPACTION_STRATEGIES[reached + 1 : -1]:
+        reason = _unfit(strategy, facts, settings)
         if reason is None:
-            return StrategyChoice(rung, tuple(skips))
-        skips.append(SkippedStrategy(rung, reason))
+            return StrategyChoice(strategy, tuple(skips))
+        skips.append(SkippedStrategy(strategy, reason))
     return StrategyChoice("clip", tuple(skips))
 
 
@@ -195,29 +195,32 @@ def _is_repeat_due(facts: StrategyFacts, settings: CompactSettings) -> bool:
     if not facts.attempts or not _may_call(facts, settings):
         return False
     last = facts.attempts[-1]
-    if last.rung not in MODEL_STRATEGIES:
+    if last.strategy not in MODEL_STRATEGIES:
         return False
     tries = sum(attempt == last for attempt in facts.attempts)
     if last.failure == "broken":
         return tries <= settings.stream_retries
     # The first attempt was on the whole view.
     asked = sum(attempt.failure == "too long" for attempt in facts.attempts)
-    is_too_long = last.rung == "trimmed" and last.failure == "too long"
+    is_too_long = last.strategy == "trimmed" and last.failure == "too long"
     return is_too_long and facts.can_trim and asked < settings.trim_tries
 
 
 def _may_call(facts: StrategyFacts, settings: CompactSettings) -> bool:
     """By hand a model may be asked, within the limit of one compaction; else the breaker decides."""
     if facts.trigger == "manual":
-        return sum(attempt.rung in MODEL_STRATEGIES for attempt in facts.attempts) < settings.breaker_failures
+        return (
+            sum(attempt.strategy in MODEL_STRATEGIES for attempt in facts.attempts)
+            < settings.breaker_failures
+        )
     return facts.failures_in_row < settings.breaker_failures
 
 
-def _unfit(rung: CompactionStrategy, facts: StrategyFacts, settings: CompactSettings) -> str | None:
+def _unfit(strategy: CompactionStrategy, facts: StrategyFacts, settings: CompactSettings) -> str | None:
     """Why a strategy cannot be used now; None when it may be tried."""
     if not facts.has_rounds:
         return "nothing was said since the last compaction"
-    match rung:
+    match strategy:
         case "notes":
             return _unfit_notes(facts)
         case "block":

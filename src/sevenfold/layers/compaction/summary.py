@@ -182,7 +182,7 @@ def render_summary_scope(anchor: str) -> str:
 class SummaryHead:
     """What goes into the message that opens the new view."""
 
-    rung: CompactionStrategy
+    strategy: CompactionStrategy
     summary: str
     said: tuple[UserQuote, ...] = ()
     transcript: str = ""
@@ -202,8 +202,8 @@ def render_summary_head(head: SummaryHead, restored: Sequence[Text] = ()) -> Mes
 
 def _render_opening(head: SummaryHead) -> str:
     where = f"All of it can be read in {head.transcript}." if head.transcript else ""
-    parts = [SUMMARY_OPENING, where, head.remark, _SOURCES[head.rung]]
-    if head.rung != "block" and head.summary:
+    parts = [SUMMARY_OPENING, where, head.remark, _SOURCES[head.strategy]]
+    if head.strategy != "block" and head.summary:
         parts.append(fence_text(SUMMARY_TAG, head.summary))
     return "\n".join(part for part in parts if part)
 

@@ -100,8 +100,8 @@ class SummaryRequester:
     clock: Clock
     emit: Emit
 
-    async def ask(self, rung: CompactionStrategy, run: CompactionRun) -> SummaryDraft | SummaryFailure:
-        match rung:
+    async def ask(self, strategy: CompactionStrategy, run: CompactionRun) -> SummaryDraft | SummaryFailure:
+        match strategy:
             case "block":
                 return await self._ask_block(run)
             case "trimmed":
@@ -126,7 +126,7 @@ class SummaryRequester:
         if len(blocks) != 1 or not (blocks[0].content or "").strip():
             return SummaryFailure("unusable", f"no compaction block came (stopped by {reply.stop_reason})")
         return SummaryDraft(
-            rung="block", summary=blocks[0].content or "", kept_from=kept_from, block=blocks[0]
+            strategy="block", summary=blocks[0].content or "", kept_from=kept_from, block=blocks[0]
         )
 
     async def _ask_whole(self, run: CompactionRun) -> SummaryDraft | SummaryFailure:
@@ -145,7 +145,7 @@ class SummaryRequester:
         summary = await self._ask_fork(run, request, scope)
         if isinstance(summary, SummaryFailure):
             return summary
-        return SummaryDraft(rung="summary", summary=summary, kept_from=kept_from, before=before)
+        return SummaryDraft(strategy="summary", summary=summary, kept_from=kept_from, before=before)
 
     async def _ask_trimmed(self, run: CompactionRun) -> SummaryDraft | SummaryFailure:
         """Ask without the oldest rounds; drop more of them each time the prompt is still too long."""
@@ -166,10 +166,10 @@ class SummaryRequester:
             return summary
         kept_from = self._kept_start("trimmed", run)
         remark = f"Its first {run.dropped} rounds did not fit and are not in the summary."
-        return SummaryDraft(rung="trimmed", summary=summary, kept_from=kept_from, remark=remark)
+        return SummaryDraft(strategy="trimmed", summary=summary, kept_from=kept_from, remark=remark)
 
-    def _kept_start(self, rung: CompactionStrategy, run: CompactionRun) -> int:
-        return choose_summary_start(rung, run, self.settings)
+    def _kept_start(self, strategy: CompactionStrategy, run: CompactionRun) -> int:
+        return choose_summary_start(strategy, run, self.settings)
 
     def _choose_request(self, run: CompactionRun, request: ModelRequest) -> ModelRequest:
         job, count = run.job, len(request.messages)
@@ -231,9 +231,9 @@ class SummaryRequester:
         return reply
 
 
-def choose_summary_start(rung: CompactionStrategy, run: CompactionRun, settings: CompactSettings) -> int:
+def choose_summary_start(strategy: CompactionStrategy, run: CompactionRun, settings: CompactSettings) -> int:
     """Where the messages begin that are kept beside what a model writes of the whole view."""
-    if rung == "block":
+    if strategy == "block":
         return run.unanswered()
     return run.newest(min(settings.keep_tokens, run.limit // _KEPT_SHARE))
 
@@ -352,7 +352,7 @@ def plan_notes_draft(run: CompactionRun, settings: NotesSettings) -> NotesKeepPl
 
 
 def draft_notes(plan: NotesKeepPlan, run: CompactionRun) -> SummaryDraft:
-    return SummaryDraft(rung="notes", summary=run.job.notes.text or "", kept_from=plan.start)
+    return SummaryDraft(strategy="notes", summary=run.job.notes.text or "", kept_from=plan.start)
 
 
 def draft_structural(run: CompactionRun, settings: NotesSettings) -> SummaryDraft:
@@ -361,9 +361,9 @@ def draft_structural(run: CompactionRun, settings: NotesSettings) -> SummaryDraf
     if job.part is not None and run.part_index is not None:
         is_up_to = job.part.side == "up_to"
         kept_from, before = (run.part_index, 0) if is_up_to else (end, run.part_index)
-        return SummaryDraft(rung="structural", summary=job.structural, kept_from=kept_from, before=before)
+        return SummaryDraft(strategy="structural", summary=job.structural, kept_from=kept_from, before=before)
     start = choose_notes_start(run.messages, job.counts, end - 1, _narrowed(settings, run.limit))
-    return SummaryDraft(rung="structural", summary=job.structural, kept_from=run.kept_from(start))
+    return SummaryDraft(strategy="structural", summary=job.structural, kept_from=run.kept_from(start))
 
 
 def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
@@ -380,7 +380,7 @@ def draft_clip(run: CompactionRun) -> SummaryDraft:
     text = truncate_tokens(known, room // SUMMARY_SHARE, run.sizer.text)
     budget = room // _KEPT_TEXT_SHARE
     start = choose_kept_start(run.rounds, budget, length=len(run.messages))
-    draft = SummaryDraft(rung="clip", summary=text, kept_from=start)
+    draft = SummaryDraft(strategy="clip", summary=text, kept_from=start)
     if start == len(run.messages) and run.rounds:
         draft = _with_last_round(draft, run, budget)
     return _with_remark(draft, run)
