@@ -308,3 +308,11 @@ def test_a_stray_result_keeps_its_pictures() -> None:
         Image(SOURCE),
         Text('[tool_reference: {"type":"tool_reference","tool_name":"x"}]'),
     )
+
+
+def test_what_is_no_part_of_the_history_stands_before_the_last_system_messages() -> None:
+    flattener = MessageNormalizer(TAKES)
+    shown = flattener.add([ASK, assistant("done"), system("Note.")]).messages
+    added = flattener.add_before_system(user("A reminder.")).messages
+    assert (*shown, *added) == (ASK, assistant("done"), user("A reminder."))
+    assert flattener.finish().messages == (system("Note."),)

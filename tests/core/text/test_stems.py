@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sevenfold.core.text.stems import (
     find_content_stems,
     find_exact_words,
+    find_stems_uncached,
     is_negated,
     make_slug,
     split_clauses,
@@ -70,3 +71,9 @@ def test_any_text_makes_a_name_that_a_memory_can_have(text: str) -> None:
 @given(st.text(), st.integers(10, 200))
 def test_a_cut_text_fits(text: str, limit: int) -> None:
     assert len(truncate_words(text, limit)) <= limit
+
+
+def test_a_text_that_is_looked_at_once_has_the_same_stems() -> None:
+    text = "Run the tests before you push."
+    assert find_stems_uncached(text)
+    assert find_stems_uncached(text) == find_content_stems(text)

@@ -9,6 +9,7 @@ from sevenfold.core.messages import (
     Compaction,
     Document,
     Image,
+    Message,
     Opaque,
     RedactedThinking,
     Text,
@@ -22,6 +23,7 @@ from sevenfold.core.tokens.estimation import (
     ESTIMATORS,
     MEASURED_WEIGHTS,
     MEDIA_TOKENS,
+    estimate_message,
     estimate_text_tokens,
     weigh_by_shape,
     weigh_plainly,
@@ -133,3 +135,10 @@ def test_withheld_thinking_is_weighed_by_its_encrypted_form(withheld: Block) -> 
 
 def test_a_signature_of_another_make_never_shrinks_what_is_shown() -> None:
     assert weigh_by_shape(Thinking(THOUGHT, "short")) == weigh_by_shape(Thinking(THOUGHT))
+
+
+def test_a_message_weighs_what_its_blocks_weigh() -> None:
+    said, done = Text("Run the tests. " * 40), ToolResult(ToolUseId("toolu_1"), "3 passed " * 40)
+    parts = [estimate_message(Message("user", (block,))) for block in (said, done)]
+    assert min(parts) > 50
+    assert estimate_message(Message("user", (said, done))) == pytest.approx(sum(parts), abs=1)

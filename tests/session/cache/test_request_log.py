@@ -51,3 +51,15 @@ def test_a_request_that_failed_is_written_off_where_nothing_can_have_been_billed
     log.refused("opus", "main", error)
     assert log.unbilled == may_be_billed
     assert kept.bodies[1:] == ([] if may_be_billed else [SentRecord("opus", "main", is_refused=True)])
+
+
+def test_a_request_that_is_sent_again_counts_anew_only_after_a_refusal_or_an_answer() -> None:
+    kept = Kept()
+    log = RequestLog(kept)
+    log.sent("opus", "main")
+    log.resent("opus", "main")
+    assert (log.unbilled, len(kept.bodies)) == (1, 1)
+    log.refused("opus", "main", Overloaded("busy"))
+    log.resent("opus", "main")
+    assert log.unbilled == 1
+    assert kept.bodies[-1] == SentRecord("opus", "main")

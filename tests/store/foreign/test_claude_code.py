@@ -215,3 +215,15 @@ def test_printed_streams_are_read_as_well() -> None:
     sub = {**main, "parent_tool_use_id": "toolu_7"}
     found = entries(main, sub, {"type": "result", "total_cost_usd": 1.0})
     assert [entry.conversation for entry in found if isinstance(entry, ForeignInput)] == ["", "toolu_7"]
+
+
+def test_the_session_is_introduced_again_where_it_moves_and_not_by_sub_agents() -> None:
+    said = {"message": {"role": "user", "content": "Hello"}}
+    reader = ClaudeReader()
+    lines = (
+        line("user", cwd="/here", version="1", **said),
+        line("user", cwd="/agent", version="1", agentId="a1", isSidechain=True, **said),
+        line("user", cwd="/there", version="1", **said),
+    )
+    found = [entry for item in lines for entry in reader.read(item) if isinstance(entry, ForeignSession)]
+    assert [one.project for one in found] == ["/here", "/there"]

@@ -114,9 +114,8 @@ def find_stems_uncached(text: str) -> frozenset[str]:
 
 
 def find_exact_words(text: str) -> frozenset[str]:
-    """What cannot be put in other words: addresses, paths, options, names in programs, numbers. Days "
-    "are left
-    out: a writer makes them absolute."""
+    """What cannot be put in other words: addresses, paths, options, names in programs, numbers. Days are
+    left out: a writer makes them absolute."""
     found = (match.group().rstrip(".,:") for match in _EXACT.finditer(_DATE.sub(" ", normalize_text(text))))
     return frozenset(word.casefold() for word in found if word)
 

@@ -447,3 +447,16 @@ def test_a_prompt_after_going_back_is_searched_for(opened: Open) -> None:
     session.rewind(1, "the user went back")
     session.history.append(Message("assistant", "answer"))
     assert keys(ask(session)[-1:]) == ["retries.md"]
+
+
+@pytest.mark.moves_prefix(reason="the caller goes back")
+def test_after_going_back_earlier_prompts_are_not_searched_for_again(opened: Open, memory: MemoryDir) -> None:
+    write(memory, other="Nothing to do with it.")
+    session = opened()
+    ask(session)
+    write(memory, retries="The retrier makes seven attempts, and the upstream counts them.")
+    answer(session, 0)
+    ask(session, "Go on.")
+    session.rewind(1, "the user went back")
+    session.history.append(Message("assistant", "answer"))
+    assert keys(ask(session, "Hello.")[-1:]) == []
