@@ -3,7 +3,6 @@
 In reading order:
 
 - `tool`: the `Tool` protocol, access requests and tool events.
-- `consent`: asks a person once about files that came with a repository.
 - `loop/`: one agent and its turns.
 - `opening/`: builds an agent from settings: session, model, tools and background work.
 - `tools/`: the built-in tools and the executor that runs calls.

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.consent import Confirm, decline_confirmation
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.core.events.agent import RuleLost
@@ -19,6 +18,7 @@ from sevenfold.core.settings.sections import HookSettings, PermissionSettings
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.store.project.settings_files import COMMITTED_SETTINGS_FILE, LOCAL_SETTINGS_FILE
+from sevenfold.store.project.trust import Confirm, decline_confirmation
 from tests.agent.workshop import Plain, Shop
 from tests.store.repos import git
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.consent import decline_confirmation
 from sevenfold.agent.subagents.definition_files import (
     ask_definitions,
     list_definition_folders,
@@ -19,7 +18,7 @@ from sevenfold.agent.subagents.definitions import BUILT_IN_AGENTS, AgentDefiniti
 from sevenfold.core.events import DefinitionLimited, DefinitionSkipped, Event
 from sevenfold.core.tool_kinds import EXPLORERS
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.trust import TrustStore, decline_confirmation
 
 PROJECT_FOLDERS = (".claude/agents", ".sevenfold/agents")
 

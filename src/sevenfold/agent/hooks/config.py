@@ -16,7 +16,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent, decline_confirmation
 from sevenfold.core.errors import FileMissing, SevenfoldError, WireError
 from sevenfold.core.events import Emit, HooksIgnored, ignore_event
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
@@ -24,7 +23,13 @@ from sevenfold.core.settings.sections import HookSettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_kinds import CLAUDE_CODE_NAMES
 from sevenfold.store.project.instructions import CachedFileReader, InstructionPaths
-from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.trust import (
+    Confirm,
+    ConsentRequest,
+    TrustStore,
+    ask_consent,
+    decline_confirmation,
+)
 
 # The events that hooks run at, and what a hook answers.
 

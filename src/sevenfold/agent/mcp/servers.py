@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Self, TextIO, TypeGuard, TypeVar, cast
 
-from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent, decline_confirmation
 from sevenfold.agent.mcp.child_supervisor import build_supervised_command
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
 from sevenfold.core.events import Emit, McpSkipped, ignore_event
@@ -26,7 +25,13 @@ from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.system import run_blocking
 from sevenfold.providers.reply_limits import IDENTITY_HEADERS, limit_reply_async
 from sevenfold.store.project.instructions import CachedFileReader
-from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.trust import (
+    Confirm,
+    ConsentRequest,
+    TrustStore,
+    ask_consent,
+    decline_confirmation,
+)
 
 if TYPE_CHECKING:
     import httpx2

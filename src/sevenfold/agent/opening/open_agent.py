@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from sevenfold.agent.consent import Confirm, decline_confirmation
 from sevenfold.agent.hooks.config import NO_HOOK_RESULT, find_hooks
 from sevenfold.agent.hooks.runner import HookContext, SessionHooks
 from sevenfold.agent.loop.agent import Agent
@@ -75,6 +74,7 @@ from sevenfold.session import Session
 from sevenfold.session.governor import GovernedProvider
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.session.pipeline import SessionResources
+from sevenfold.store.project.trust import Confirm, decline_confirmation
 from sevenfold.store.transcript.transcript import SessionId
 
 # Runs hooks around a compaction, and restates what tools, hooks and the environment have to say.

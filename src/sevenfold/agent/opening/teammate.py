@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from sevenfold.agent.consent import decline_confirmation
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import choose_provider
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
@@ -53,6 +52,7 @@ from sevenfold.providers.provider import Provider
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
 from sevenfold.session.opening import Workspace
+from sevenfold.store.project.trust import decline_confirmation
 
 
 class Teammate:

@@ -18,7 +18,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from sevenfold.agent.consent import Confirm
 from sevenfold.agent.loop.rewind import TASK_TAG
 from sevenfold.agent.loop.turn import ReadSources
 from sevenfold.agent.mcp.client import McpClient
@@ -53,6 +52,7 @@ from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.git import read_branch
 from sevenfold.store.project.instructions import find_skills, list_skill_folders
+from sevenfold.store.project.trust import Confirm
 
 if TYPE_CHECKING:
     from sevenfold.agent.loop.agent import Agent

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sevenfold.agent.consent import Confirm, ConsentRequest
 from sevenfold.agent.hooks.config import read_hook_sources
 from sevenfold.agent.mcp.servers import MCP_PROJECT_FILE, read_project_file, request_servers
 from sevenfold.agent.subagents.definition_files import list_definition_folders, list_definition_requests
@@ -28,7 +27,7 @@ from sevenfold.session.opening import LATEST_SESSION, Workspace, WorkspaceOption
 from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE, Proposal, SettingsFiles
-from sevenfold.store.project.trust import Consent
+from sevenfold.store.project.trust import Confirm, Consent, ConsentRequest
 from sevenfold.store.transcript.transcript import (
     SessionId,
     fork_transcript,

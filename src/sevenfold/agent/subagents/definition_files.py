@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent
 from sevenfold.agent.subagents.definitions import (
     AGENT_MEMORY_SCOPES,
     BUILT_IN_AGENTS,
@@ -29,7 +28,7 @@ from sevenfold.core.text.markdown import MarkdownDocument, read_frontmatter
 from sevenfold.core.tool_kinds import own_tool_name
 from sevenfold.layers.forks.policy import check_agent_name
 from sevenfold.store.project.instructions import CachedFileReader
-from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.trust import Confirm, ConsentRequest, TrustStore, ask_consent
 
 _MAX_FILES = 200
 """In one folder. Nobody has that many agents, and every one is read when a session starts."""

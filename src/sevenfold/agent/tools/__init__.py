@@ -5,9 +5,9 @@
 - `file_changes`: the `write` and `edit` tools; encodings, line ends and paths, for all tools that read or
   write files.
 - `checkpoints`: files as they were before each edit.
-- `search`: the `grep` and `glob` tools; `grep_worker` is the process that searches.
+- `search`: the `grep` and `glob` tools; `worker` is the process that searches.
 - `shell`: the `shell` tool, and the tools for background commands.
-- `web_fetch`: the `web_fetch` tool; `page_worker` is the process that turns HTML into markdown.
+- `web_fetch`: the `web_fetch` tool; `worker` turns HTML into markdown.
 - `planning`: the `plan`, `todo` and `skill` tools, and files in which a tool keeps its state of a session.
 - `memory`: the `memory` tool.
 """

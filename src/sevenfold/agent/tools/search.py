@@ -1,6 +1,6 @@
 """The `grep` and `glob` tools: lines that match a regular expression, and files whose path matches a pattern.
 
-`grep` uses `search_with_ripgrep` where ripgrep is installed, and `search_files` with `grep_worker` elsewhere.
+`grep` uses `search_with_ripgrep` where ripgrep is installed, and `search_files` with `worker` elsewhere.
 Both return the same values. `glob` lists the newest files first.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread, error_output
-from sevenfold.agent.tools import grep_worker
+from sevenfold.agent.tools import worker
 from sevenfold.agent.tools.file_changes import allowed_path, display_path, resolve_asked_path
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
 from sevenfold.core.json import (
@@ -109,7 +109,7 @@ async def search_files(search: SearchQuery, files: Sequence[str]) -> SearchMatch
             "seconds": MAX_SEARCH_SECONDS,
         }
     )
-    command = [sys.executable, "-I", "-S", grep_worker.__file__]
+    command = [sys.executable, "-I", "-S", worker.__file__]
     return await _run(command, write_json(asked), _read_own)
 
 
@@ -139,7 +139,7 @@ class _Ripgrep:
             text = _text(data.get("lines")).removesuffix("\n").removesuffix("\r")
             number = data.get("line_number")
             if isinstance(number, int):
-                cut = text[: grep_worker.MAX_GREP_LINE_CHARS]
+                cut = text[: worker.MAX_GREP_LINE_CHARS]
                 self._lines.append(MatchLine(number, cut, kind == "match"))
         elif kind == "end":
             path = _text(data.get("path")).removeprefix("./")

@@ -244,9 +244,9 @@ def _decoded(page: FetchedPage) -> str:
 
 
 async def _markdown(html: str, url: str) -> str:
-    worker = Path(__file__).with_name("page_worker.py")
+    script = Path(__file__).with_name("worker.py")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", str(worker), str(CONVERT_SECONDS)),
+        *(sys.executable, "-I", str(script), str(CONVERT_SECONDS)),
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL,

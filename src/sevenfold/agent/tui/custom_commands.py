@@ -16,14 +16,13 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
-from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent
 from sevenfold.agent.loop.rewind import COMMAND_TAG
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.text.markdown import MarkdownDocument, read_frontmatter
 from sevenfold.core.text.safe_text import escape_controls, fence_text
 from sevenfold.store.project.instructions import CachedFileReader
-from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.trust import Confirm, ConsentRequest, TrustStore, ask_consent
 
 MAX_COMMAND_FILES = 2_000
 """In one folder and those below it: all are read for the menu."""

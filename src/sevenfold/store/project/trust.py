@@ -1,19 +1,25 @@
 """What a person has answered about a repository's own files, and where no memories may be kept.
 
 Answers are kept by content, so that a changed file is asked about again, where no agent may write.
+
+Hooks, MCP servers, agents and settings of a repository count once a person has agreed to them: `ask_consent`.
+An answer of either kind holds until the file changes. Where nobody can be asked the answer is no, and nothing
+is kept.
 """
 
 from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, ProjectError, WireError
 from sevenfold.core.json import JsonObject, read_object, write_json
+from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.git import real_path
 
@@ -128,3 +134,45 @@ def _both_names(folders: Iterable[Path]) -> list[Path]:
     """As they are called and where that leads: on some systems /etc and /tmp are links."""
     named = list(folders)
     return [*named, *map(real_path, named)]
+
+
+Confirm: TypeAlias = Callable[[str], Awaitable[bool | None]]
+"""Asks a person a question that is answered by yes or no; None where nobody could be asked."""
+
+
+async def decline_confirmation(_question: str) -> bool | None:
+    """For a run with nobody to ask: what has not been agreed to stays off."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentRequest:
+    """A file of a repository that does something only once a person has agreed."""
+
+    name: str
+    """Its path below the project: what an answer is kept under, and how a person names it."""
+    path: Path
+    content: bytes
+    """What is agreed to, or refused."""
+    wants: tuple[str, ...]
+    """What it would do, a line each."""
+    question: str
+
+    def explain(self, consent: Consent) -> str:
+        """Why it does not count, and how to allow it."""
+        said = "you have refused it" if consent == "refused" else "nobody has agreed to it"
+        return f"{said}; look at the file, then `sevenfold settings --trust {self.name}` allows it"
+
+
+async def ask_consent(request: ConsentRequest, trust: TrustStore | None, confirm: Confirm) -> Consent:
+    """What somebody has answered about this file as it is now. Asks where no answer was kept."""
+    if trust is not None:
+        kept: Consent = await run_blocking(lambda: trust.find(request.name, request.content))
+        if kept != "unasked":
+            return kept
+    answer = await confirm(request.question)
+    if answer is None:
+        return "unasked"
+    if trust is not None:
+        await run_blocking(lambda: trust.keep(request.name, request.content, is_agreed=answer))
+    return "agreed" if answer else "refused"
