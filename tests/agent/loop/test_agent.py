@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sevenfold.agent.loop.turn import DeltaReceived, RoundEnded, ToolEnded, ToolStarted, TurnEvent
 from sevenfold.core.errors import Overloaded, PromptTooLong, ReplyBroken
+from sevenfold.core.events import AnswerTruncated
 from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.provider import OnDelta, TextDelta
@@ -177,9 +178,12 @@ def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -
         assert "Go on from where it broke off" in said(models.requests[-1].messages)[-1]
         assert not shop.noted.of("HistoryRepaired")
         with ScriptedProvider([make_response("More", stop_reason="max_tokens")] * 4) as models:
-            agent = await Shop(home=tmp_path / "again", provider=models).open()
+            again = Shop(home=tmp_path / "again", provider=models)
+            agent = await again.open()
             assert (await agent.run_turn("Write.")).rounds == 4
             await agent.close()
+        assert not shop.noted.of("AnswerTruncated")
+        assert again.noted.of("AnswerTruncated") == [AnswerTruncated(3)]
 
     asyncio.run(tell())
 

@@ -40,7 +40,7 @@ from sevenfold.core.errors import (
     SevenfoldError,
     ThinkingRefused,
 )
-from sevenfold.core.events import LoopDetected, TurnInterrupted, WriterFailed
+from sevenfold.core.events import AnswerTruncated, LoopDetected, TurnInterrupted, WriterFailed
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.models import Model
 from sevenfold.core.prices import sum_costs
@@ -444,10 +444,12 @@ class Agent:
         """Whether the turn may end: the answer is complete, no message came, and no hook objects."""
         if self.inbox:
             return False
-        if reply.stop_reason in TRUNCATED_STOPS and turn.continuations < MAX_CONTINUATIONS:
-            turn.continuations += 1
-            self._say_aside(CONTINUE_REMINDER)
-            return False
+        if reply.stop_reason in TRUNCATED_STOPS:
+            if turn.continuations < MAX_CONTINUATIONS:
+                turn.continuations += 1
+                self._say_aside(CONTINUE_REMINDER)
+                return False
+            self._deps.relay(AnswerTruncated(turn.continuations))
         hook_result = await self.hooks.ask(
             "SubagentStop" if self._deps.is_child else "Stop",
             stop_hook_active=turn.stops_refused > 0,

@@ -137,6 +137,9 @@ _ROWS: dict[type[Event], _Row] = {
     events.ContextCut: _Row(None, "more context than {limit_tokens:,} tokens: {sources} were cut", True),
     events.HookFailed: _Row(None, "the hook {hook} failed: {reason}", True),
     events.InstructionSkipped: _Row(None, "{path} is not read: {reason}", True),
+    events.AnswerTruncated: _Row(
+        None, "the answer was cut short, after going on {continuations} times: ask for the rest", True
+    ),
     events.LoopDetected: _Row(None, "the same call of {tool} failed {count} times in this turn", True),
     events.ModelUnknown: _Row(
         None, "no table knows {model}: a window of {assumed_window_tokens:,} tokens is assumed", True

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sevenfold.core.events.agent import (
         AgentEnded,
         AgentStarted,
+        AnswerTruncated,
         BillLost,
         CallCharged,
         CallRefused,
@@ -160,6 +161,7 @@ if TYPE_CHECKING:
     Event: TypeAlias = (
         AgentEnded
         | AgentStarted
+        | AnswerTruncated
         | BillLost
         | BreakerOpened
         | BreakerStateLost
@@ -293,12 +295,12 @@ else:
 
 _NAMES = {
     "agent": """
-        AgentEnded AgentStarted BillLost CallCharged CallRefused DefinitionLimited DefinitionSkipped
-        DocDropped DocSkipped DocTracked DocUpdated ForkEnded ForkStarted FrameLost GuardedLeft
-        GuardedMoved HooksIgnored KindPaused LoopDetected MailSkipped McpConnected McpDeferred McpFailed
-        McpSkipped ModelUnknown PeerDismissed PriceUnknown ProgressSkipped RetryScheduled RuleKept
-        RuleLost SandboxFailed SkillSkipped SpendStateLost ToolDenied ToolFailed ToolStateLost
-        TurnInterrupted UntrustedEntered VariablesHeld WorktreeKept WriterFailed
+        AgentEnded AgentStarted AnswerTruncated BillLost CallCharged CallRefused DefinitionLimited
+        DefinitionSkipped DocDropped DocSkipped DocTracked DocUpdated ForkEnded ForkStarted FrameLost
+        GuardedLeft GuardedMoved HooksIgnored KindPaused LoopDetected MailSkipped McpConnected
+        McpDeferred McpFailed McpSkipped ModelUnknown PeerDismissed PriceUnknown ProgressSkipped
+        RetryScheduled RuleKept RuleLost SandboxFailed SkillSkipped SpendStateLost ToolDenied ToolFailed
+        ToolStateLost TurnInterrupted UntrustedEntered VariablesHeld WorktreeKept WriterFailed
     """,
     "context": """
         BreakerOpened BreakerStateLost CacheMissed ClearingRefused CompactionRefused CompactionStarted

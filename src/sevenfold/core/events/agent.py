@@ -115,6 +115,13 @@ class ToolFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerTruncated:
+    """The last answer of a turn was cut short, and the model had been asked to go on this often before."""
+
+    continuations: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoopDetected:
     """The model made the same call this often in a turn, and it failed each time; or this many of its answers
     held only calls that failed."""
