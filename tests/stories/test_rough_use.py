@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.tui.prompt_input import BURST_SECONDS
+from sevenfold.core.messages import Text
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault
 from tests.stories.living import SEVENFOLD, Place
 from tests.stories.stage import CTRL_C, ENTER, ESCAPE, staged
@@ -138,3 +139,10 @@ def test_a_menu_in_a_terminal_that_is_narrowed_leaves_nothing_behind(place: Plac
         walk.rest()
         assert "claude-sonnet" not in stage.everything
         assert "models, in dollars" not in stage.everything
+
+
+def test_an_answer_that_stays_cut_short_is_told_to_a_script(tmp_path: Path) -> None:
+    with Simulator(lambda _prompt: Reply((Text("Half"),), stop_reason="max_tokens")) as sim:
+        done = Place(tmp_path, sim).run("chat", "-p", "write a book")
+    assert (done.returncode, done.stdout) == (0, "Half\n")
+    assert "cut short, after going on 3 times: ask for the rest" in " ".join(done.stderr.split())

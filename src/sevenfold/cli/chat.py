@@ -66,6 +66,7 @@ from sevenfold.cli.workspace import open_workspace, require_folder
 from sevenfold.core import __version__
 from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError, SignInRefused, StoreError
 from sevenfold.core.events import (
+    AnswerTruncated,
     DefinitionSkipped,
     Event,
     HooksIgnored,
@@ -258,7 +259,9 @@ class _Noting:
             self.lost.append(describe_lost_work(event))
         elif isinstance(event, SettingRefused):
             self.screen.note(f"ignored: {event.key} of {event.source}: {event.reason}")
-        elif isinstance(event, (DefinitionSkipped, HooksIgnored, McpSkipped, RetryScheduled)):
+        elif isinstance(
+            event, (AnswerTruncated, DefinitionSkipped, HooksIgnored, McpSkipped, RetryScheduled)
+        ):
             shown = render_event_text(event)
             self.screen.note(shown.text if shown else "")
 
