@@ -34,7 +34,7 @@ def report_curve(sets: Sequence[QuestionSet], encoder: TextEncoder | None, cache
         **{f"project {one.name}": one.texts for one in projects},
     }
     noise = {
-        name: _ask_for_nothing(Directory(documents, encoder, cache))
+        name: _ask_for_nothing(Directory(documents, encoder, cache, is_named=name.startswith("project ")))
         for name, documents in directories.items()
     }
     _print_noise(noise)
@@ -51,7 +51,7 @@ def _ask_set(found: QuestionSet, encoder: TextEncoder | None, cache: Path | None
 
 
 def _ask_project(found: ProjectMemories, encoder: TextEncoder | None, cache: Path | None) -> Asked:
-    directory = Directory(found.texts, encoder, cache)
+    directory = Directory(found.texts, encoder, cache, is_named=True)
     return [_ask(directory, one.text, frozenset([one.gold])) for one in found.asked]
 
 

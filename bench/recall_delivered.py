@@ -16,6 +16,7 @@ from recall_silence import list_generic_prompts
 from recall_silence_code import CODE_AFTERWARDS, CODE_SEEN
 
 from sevenfold.core.memories import Memory, Origin, read_memory, write_memory
+from sevenfold.layers.memory.recall.asking import weigh_asking
 from sevenfold.layers.memory.recall.finder import make_candidates
 from sevenfold.layers.memory.recall.policy import (
     RecallCandidate,
@@ -38,8 +39,15 @@ ELSEWHERE = 30
 class Directory:
     """Documents as a session would have them: the index of memories, and what the policy shows of it."""
 
-    def __init__(self, documents: Mapping[str, str], encoder: TextEncoder | None, cache: Path | None) -> None:
-        stored = [make_memory(key, text) for key, text in documents.items()]
+    def __init__(
+        self,
+        documents: Mapping[str, str],
+        encoder: TextEncoder | None,
+        cache: Path | None,
+        *,
+        is_named: bool = False,
+    ) -> None:
+        stored = [make_memory(key, text, is_named=is_named) for key, text in documents.items()]
         self._memories: dict[str, Memory] = {one.memory.key: one.memory for one in stored}
         self._names: dict[str, str] = {
             one.memory.key: key for one, key in zip(stored, documents, strict=True)
@@ -56,7 +64,10 @@ class Directory:
 
     def find(self, prompt: str) -> tuple[RecallCandidate, ...]:
         found = self.index.rank(prompt, SETTINGS.candidates)
-        return make_candidates(found, self._memories, {})
+        return make_candidates(found, self._memories, {}, weigh_asking(prompt))
+
+    def measure_prompt(self, prompt: str) -> float:
+        return self.index.measure_prompt(prompt) * min(1.0, weigh_asking(prompt))
 
     def names(self, found: Iterable[RecallCandidate]) -> list[str]:
         return [self._names[one.key] for one in found]
@@ -66,10 +77,14 @@ class Directory:
         return any(words & set(one.words) for one in self.find(prompt))
 
 
-def make_memory(key: str, text: str) -> StoredMemory:
-    """A memory whose name says nothing: only the text of a set may be found."""
-    written = write_memory("-", "", "project", text)
+def make_memory(key: str, text: str, *, is_named: bool = False) -> StoredMemory:
+    """A memory of a project has a name and says in its first line what it is about. That of a public set has
+    a name that says nothing: only its text may be found."""
     name = f"m{hashlib.sha256(key.encode()).hexdigest()[:12]}.md"
+    written = write_memory("-", "", "project", text)
+    if is_named:
+        name, (title, _, body) = f"{key}.md", text.partition("\n")
+        written = write_memory(key, title[:150], "project", body or text)
     return StoredMemory(
         memory=read_memory(name, written),
         sha256=hashlib.sha256(written.encode()).hexdigest(),
@@ -107,7 +122,7 @@ def deliver(found: QuestionSet, encoder: TextEncoder | None, cache: Path | None)
         ranked.append(len(gold & set(names[:CUT])) / len(gold))
         delivered.append(len(gold & set(shown)) / len(gold))
         sizes.append(len(shown))
-        told = directory.index.measure_prompt(question.text)
+        told = directory.measure_prompt(question.text)
         for who, misses in (("oracle", 0.0), ("noisy", 0.3)):
             both = ask_aside(names, shown, gold, misses, random) if needs_side_query(told) else shown
             aside[who].append(len(gold & set(both)) / len(gold))
@@ -181,7 +196,7 @@ def report_silence(sets: Sequence[QuestionSet], encoder: TextEncoder | None, cac
         directory = Directory(documents, encoder, cache)
         noisy = [bool(choose_recalled(directory.find(one.text), RecallFacts(), SETTINGS)) for one in prompts]
         shares = [directory.holds_word_of(one.text) for one in prompts]
-        told = [needs_side_query(directory.index.measure_prompt(one.text)) for one in prompts]
+        told = [needs_side_query(directory.measure_prompt(one.text)) for one in prompts]
         tuned, unseen = (
             [is_noise for one, is_noise in zip(prompts, noisy, strict=True) if one.is_unseen == is_unseen]
             for is_unseen in (False, True)

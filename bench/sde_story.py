@@ -35,10 +35,9 @@ from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
-from sevenfold.layers.living_docs.writer import RunFork
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
-from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
+from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools, RunLook
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import RecallFacts, RecallSettings, choose_recalled
 from sevenfold.providers.scripted import ScriptedProvider, make_response
@@ -157,13 +156,13 @@ class World:
         return any(name in gold for one in sure for name in self.sources(one.key))
 
 
-def scripted(chat: Chat) -> RunFork:
+def scripted(chat: Chat) -> RunLook:
     """A model that keeps how the chat began and how it ended."""
     opening = str(chat.messages[0].content)
     last = next(str(message.content) for message in reversed(chat.messages) if message.role == "assistant")
     first = re.split(r"(?<=[.!?])\s", opening)[0]
 
-    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+    async def run(brief: ForkBrief, run_tool: ToolRunner, _new: Sequence[RecordedMessage]) -> ForkResult:
         # As a model would that has read the list of memories: an amendment goes where the decision is.
         name = (
             chat.topic

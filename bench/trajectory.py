@@ -10,7 +10,8 @@ with `build(seed)`, `SYSTEM` and `TOOLS`; without one the session is made here, 
 library. `PYTHON` has the peer installed (`bench/trajectory_peer.py`); without one only our own are compared.
 `--extraction` runs the default extraction after each turn instead, and prints its share of what the session
 costs: with forks that find nothing, with forks that write a memory in the user's words after every turn, and
-with forks whose every first draft has to be corrected. The exit code is 1 if a bar is missed.
+with forks whose every first draft has to be corrected. Turns that are put off are looked through at the end,
+ten minutes after the last answer. The exit code is 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from typing import Any
 
 from sevenfold.core.events import CacheMissed, CutRegistered, Event, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.messages import Message, ToolResult
+from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.requests import RequestParams
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.writer import ExtractionWriter
@@ -90,8 +91,12 @@ class Player:
     """Which of the calls were those of extraction."""
     writes: Mapping[int, str] = field(default_factory=dict[int, str])
     """The memory that the fork after a turn writes, by the turn's number."""
+    taught: int = 0
+    """The first turn that no fork has written about."""
     pause: timedelta = timedelta()
     """Until the next turn."""
+    idle: timedelta = timedelta()
+    """Since the last answer."""
 
     def __call__(self, prompt: Prompt) -> Reply:
         self.calls += 1
@@ -121,11 +126,11 @@ class Player:
     def _remember(self, prompt: Prompt) -> Reply:
         self.forks.append(self.calls - 1)
         turn = self.trajectory.steps[self.at - 1].turn
-        text = self.writes.get(turn)
-        if text is None or self._is_memory(prompt):
+        texts = {at: self.writes[at] for at in range(self.taught, turn + 1) if at in self.writes}
+        if not texts or self._is_memory(prompt):
             return say("Nothing more to keep.")
-        given = {"action": "write", "name": f"turn-{turn}", "type": "feedback", "description": text}
-        return Reply((call_tool("memory", {**given, "content": text}, f"memory_{self.at}"),))
+        self.taught = turn + 1
+        return Reply(tuple(_write_memory(at, text) for at, text in texts.items()))
 
     def _is_next(self, prompt: Prompt) -> bool:
         before = self.trajectory.steps[self.at - 1] if self.at else None
@@ -149,6 +154,11 @@ class Player:
     def _share(self, sizes: Mapping[int, int], numbers: Sequence[int]) -> float:
         whole = sum(len(self.trajectory.results[number]) for number in numbers)
         return sum(sizes.get(number, 0) for number in numbers) / whole if whole else 1.0
+
+
+def _write_memory(turn: int, text: str) -> ToolUse:
+    given = {"action": "write", "name": f"turn-{turn}", "type": "feedback", "description": text}
+    return call_tool("memory", {**given, "content": text}, f"memory_{turn}")
 
 
 def count_shown(result: ToolResult, whole: str) -> int:
@@ -197,6 +207,8 @@ def bill(sim: Simulator, player: Player, events: Sequence[Event] = ()) -> Outcom
     )
 
 
+IDLE_AT_END = timedelta(minutes=10)
+"""The session is left open for a while: what is put off till then finds the cache cold."""
 EXTRACTION_MARK = "Look for what is worth remembering in later conversations"
 """Of the prompt of extraction."""
 
@@ -221,6 +233,11 @@ async def play(
             said = [RecordedMessage(str(at), message) for at, message in enumerate(session.history)]
             await writer.turn_ended(ConversationSnapshot(said, session.parent.messages))
         player.clock.advance(player.pause)
+    if writer is not None:
+        player.idle = IDLE_AT_END
+        player.clock.advance(IDLE_AT_END)
+        said = [RecordedMessage(str(at), message) for at, message in enumerate(session.history)]
+        await writer.session_ended(ConversationSnapshot(said, session.parent.messages))
 
 
 def price_as_billed(model: str) -> dict[str, dict[str, object]]:

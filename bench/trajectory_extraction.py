@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trajectory import (
@@ -19,32 +19,57 @@ from trajectory import (
     price_as_billed,
 )
 
+from sevenfold.agent.opening.background_work import make_look_request
 from sevenfold.agent.tools.memory import MEMORY_TOOL_SPEC
+from sevenfold.core.events import Emit, Event, ExtractionSkipped
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
-from sevenfold.layers.forks.runner import ForkResult, ToolRunner
+from sevenfold.layers.forks.runner import ForkResult, ToolRunner, is_prefix_warm, run_fork
+from sevenfold.layers.memory.extraction.drafts import RecordedMessage
+from sevenfold.layers.memory.extraction.policy import ExtractionSpend, add_extraction_spend
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
 from sevenfold.simulator.simulator_state import VirtualClock
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.testing import Simulator
 
 
-def make_extraction_writer(session: Session, home: str, names: tuple[str, ...]) -> ExtractionWriter:
-    """With default settings, as an agent has it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookPlaces:
+    """Where extraction of a scripted session works."""
 
-    async def run_fork(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
-        return await session.run_fork(brief, run_tool=run_tool)
+    session: Session
+    provider: Provider
+    player: Player
+    home: str
+    names: tuple[str, ...]
+    emit: Emit
+
+
+def make_extraction_writer(at: LookPlaces) -> ExtractionWriter:
+    """With default settings, as an agent has it."""
+    session = at.session
+
+    async def look(brief: ForkBrief, run_tool: ToolRunner, new: Sequence[RecordedMessage]) -> ForkResult:
+        if is_prefix_warm(session.parent, at.player.idle):
+            return await session.run_fork(brief, run_tool=run_tool)
+        aside = make_look_request(session.parent.frame, new)
+        return await run_fork(aside, brief, at.provider, run_tool=run_tool)
 
     async def read(use: ToolUse) -> ToolResult:
         return ToolResult(use.id, "not read here", is_error=True)
 
-    memory = MemoryDir.for_project(home, environ={"HOME": home})
+    def measure_spend() -> ExtractionSpend | None:
+        return add_extraction_spend({one.who: one.cost for one in session.spent})
+
+    memory = MemoryDir.for_project(at.home, environ={"HOME": at.home})
     places = ExtractionPlaces(session=session.id, memory=memory, folder=str(memory.path))
-    return ExtractionWriter(places, ExtractionSettings(), ForkTools(names, run_fork, read))
+    tools = ForkTools(at.names, look, read, measure_spend)
+    return ExtractionWriter(places, ExtractionSettings(), tools, emit=at.emit)
 
 
 RULES = (
@@ -60,9 +85,11 @@ _UNSAID = "In turn {} the user wanted the names of fixtures to stay as they are.
 """No words of the user's: such a draft goes back to the fork."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionCost:
     calls: int
+    deferred: int
+    """Turns that were put off."""
     written: int
     usd: float
     session_usd: float
@@ -94,11 +121,19 @@ def run_extraction(trajectory: Trajectory, model: str, writes: Mapping[int, str]
                 environ={"HOME": home},
             ) as session:
                 names = tuple(str(tool["name"]) for tool in tools)
-                await play(session, provider, player, make_extraction_writer(session, home, names))
+                places = LookPlaces(
+                    session=session,
+                    provider=provider,
+                    player=player,
+                    home=home,
+                    names=names,
+                    emit=told.append,
+                )
+                await play(session, provider, player, make_extraction_writer(places))
         with MemoryDir.for_project(home, environ={"HOME": home}) as memory:
             written.extend(stored.memory.key for stored in memory.scan(None))
 
-    written = list[str]()
+    written, told = list[str](), list[Event]()
     with Simulator(player, clock=clock) as sim, tempfile.TemporaryDirectory() as home:
         asyncio.run(run(home))
         entries = [one for one in sim.ledger.entries if one.status == 200 and one.endpoint == "messages"]
@@ -107,12 +142,15 @@ def run_extraction(trajectory: Trajectory, model: str, writes: Mapping[int, str]
         for one in entries
     ]
     spent = sum(usd[at] for at in player.forks)
-    return ExtractionCost(len(player.forks), len(written), spent, sum(usd))
+    deferred = sum(isinstance(event, ExtractionSkipped) for event in told)
+    return ExtractionCost(
+        calls=len(player.forks), deferred=deferred, written=len(written), usd=spent, session_usd=sum(usd)
+    )
 
 
 MAX_EXTRACTION_SHARE = 0.05
-"""Where nothing is taught, and where something is after every turn. A draft that has to be corrected costs a
-second answer: it is shown beside them."""
+"""Where nothing is taught, where something is after every turn, and where every draft has to be corrected,
+which takes a second answer."""
 
 
 def tell_extraction(trajectory: Trajectory, seed: int) -> bool:
@@ -130,9 +168,10 @@ def tell_extraction(trajectory: Trajectory, seed: int) -> bool:
             found = run_extraction(played, model, writes)
             share = found.usd / found.session_usd
             is_right = found.calls > 0 and (writes is not own or found.written == len(own))
-            is_small = is_small and is_right and (writes is unsaid or share <= MAX_EXTRACTION_SHARE)
+            is_small = is_small and is_right and share <= MAX_EXTRACTION_SHARE
             print(
-                f"{seed:>4}  {name:9} {label:16} {found.calls:>3} calls  {found.written} written  "
+                f"{seed:>4}  {name:9} {label:16} {found.calls:>3} calls  {found.deferred} put off  "
+                f"{found.written} written  "
                 f"${found.usd:.3f} of ${found.session_usd:.2f}  {share:.1%}",
                 flush=True,
             )

@@ -4,7 +4,7 @@ one."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.memory.extraction import gate
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
+from sevenfold.layers.memory.extraction.policy import ExtractionSpend
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.trust.taint import Attribution
@@ -74,7 +75,11 @@ class Lesson:
         self.folder = str(school.memory.path)
         places = ExtractionPlaces(session=name, memory=school.memory, folder=self.folder, kept=kept)
         has_model = school.settings.writer != "rules"
-        tools = ForkTools(("read", "grep", "memory", "write", "edit"), self._fork, self._read)
+        self.main_usd = 0.0
+        """What the conversation itself has cost, if that is known: a look costs a cent."""
+        tools = ForkTools(
+            ("read", "grep", "memory", "write", "edit"), self._fork, self._read, self._measure_spend
+        )
         self.writer = ExtractionWriter(
             places, school.settings, tools if has_model else None, emit=school.heard.append
         )
@@ -109,10 +114,16 @@ class Lesson:
             asyncio.run(self.writer.turn_ended(ConversationSnapshot(history, view)))
         return self
 
-    async def _fork(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+    async def _fork(
+        self, brief: ForkBrief, run_tool: ToolRunner, _new: Sequence[RecordedMessage]
+    ) -> ForkResult:
         frame = RequestParams(model="claude-opus-5-5", max_tokens=1_000)
         parent = ModelRequest(frame, tuple(self.said))
         return await run_fork(parent, brief, self.models, run_tool=run_tool, emit=self.school.heard.append)
+
+    def _measure_spend(self) -> ExtractionSpend | None:
+        own = 0.01 * len(self.models.requests)
+        return ExtractionSpend(own_usd=own, session_usd=self.main_usd + own) if self.main_usd else None
 
     async def _read(self, use: ToolUse) -> ToolResult:
         path = str(use.input.get("file_path", ""))

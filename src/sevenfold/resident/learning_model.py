@@ -24,18 +24,18 @@ from sevenfold.core.errors import (
     SpendRefused,
 )
 from sevenfold.core.events import Emit
-from sevenfold.core.json import freeze_object, object_schema, write_json
+from sevenfold.core.json import freeze_object, object_schema
 from sevenfold.core.memories import MEMORY_KINDS
-from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
+from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.models import Model, is_local_model
 from sevenfold.core.prices import Catalog, compute_cost
 from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.settings.sections import OtherAgentsSettings
-from sevenfold.core.text.safe_text import fence_text, truncate_bytes
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.usage import Usage
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
-from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage, render_steps
 from sevenfold.layers.memory.extraction.writer import ForkTools
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.resident.client import log_failure
@@ -67,8 +67,6 @@ _MAX_OUTPUT_TOKENS = 4_000
 _MAX_KEY_BYTES = 4_096
 _SHOWN_MESSAGES = 40
 """A few turns: what is new, and what it goes back to."""
-_SHOWN_BYTES, _SHOWN_CALL_BYTES = 4_000, 300
-"""Of what somebody said, and of a call or a result."""
 
 _MEMORY_TOOL = freeze_object(
     {
@@ -103,7 +101,9 @@ class LearningModel:
     def tools(self) -> ForkTools:
         return ForkTools((str(_MEMORY_TOOL["name"]),), self._run, _refuse_reading)
 
-    async def _run(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+    async def _run(
+        self, brief: ForkBrief, run_tool: ToolRunner, _new: Sequence[RecordedMessage]
+    ) -> ForkResult:
         try:
             with closing(SpendStore.open(self.workspace.home, emit=self.emit)) as store:
                 return await self._run_fork(replace(brief, kind=OTHER_AGENTS_KIND), run_tool, store)
@@ -232,30 +232,11 @@ def sum_learning_cost(store: SpendStore, now: datetime) -> int:
 
 
 def _make_parent(model: Model, history: Sequence[RecordedMessage]) -> ModelRequest:
-    steps = [text for one in history[-_SHOWN_MESSAGES:] if (text := _render_step(one.message))]
     frame = RequestParams(
         model=model.name,
         max_tokens=min(_MAX_OUTPUT_TOKENS, model.max_output_tokens),
         system=_SYSTEM,
         tools=(_MEMORY_TOOL,),
     )
-    shown = fence_text("steps", "\n\n".join(steps))
+    shown = fence_text("steps", render_steps(history[-_SHOWN_MESSAGES:]))
     return ModelRequest(frame, (Message("user", shown), Message("assistant", _SEEN)))
-
-
-def _render_step(message: Message) -> str:
-    who = {"user": "The user", "assistant": "The agent"}.get(message.role, "A program")
-    parts: list[str] = []
-    for block in message.blocks:
-        match block:
-            case Text():
-                parts.append(f"{who} says: {truncate_bytes(block.text, _SHOWN_BYTES)}")
-            case ToolUse():
-                given = truncate_bytes(write_json(block.input).decode(), _SHOWN_CALL_BYTES)
-                parts.append(f"The agent calls {block.name} with {given}")
-            case ToolResult():
-                said = block.content if isinstance(block.content, str) else "…"
-                parts.append(f"The tool returns: {truncate_bytes(said, _SHOWN_CALL_BYTES)}")
-            case _:
-                pass
-    return "\n".join(parts)

@@ -6,6 +6,7 @@ Each `add_…_writer` registers one writer with an agent.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, cached_property
@@ -39,7 +40,7 @@ from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_kinds import OWN_READERS, FileReads
 from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings
 from sevenfold.layers.forks.policy import ForkBrief
-from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
+from sevenfold.layers.forks.runner import ForkResult, ToolRunner, is_prefix_warm, run_fork
 from sevenfold.layers.living_docs.policy import LIVING_DOC_KIND, DocSettings
 from sevenfold.layers.memory.extraction.settings import EXTRACTION_KIND, ExtractionSettings
 from sevenfold.layers.memory.trust.taint import split_passages, strip_pasted_text
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from sevenfold.layers.dreams.inputs import DreamGate
     from sevenfold.layers.dreams.workspace import DreamModel
     from sevenfold.layers.living_docs.writer import DocWriter
-    from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot
+    from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
     from sevenfold.layers.memory.extraction.writer import ExtractionWriter
 
 _EDIT = "edit"
@@ -115,11 +116,15 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
     settings = workspace.settings.of(ExtractionSettings)
     if not settings.enabled or not workspace.settings.of(MemorySettings).enabled:
         return
-    session = agent.session
+    session, clock = agent.session, agent.place.clock
+    answered = clock.now()
+
+    def is_warm() -> bool:
+        return is_prefix_warm(session.parent, clock.now() - answered)
 
     @cache
     def make_writer() -> ExtractionWriter:
-        return _make_extraction_writer(agent, workspace, resources)
+        return _make_extraction_writer(agent, workspace, resources, is_warm)
 
     def take_snapshot() -> ConversationSnapshot:
         from sevenfold.layers.memory.extraction import drafts
@@ -128,6 +133,8 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
         return drafts.ConversationSnapshot(said, session.parent.messages)
 
     async def write(end: TurnEnd) -> None:
+        nonlocal answered
+        answered = clock.now()
         # What was cut short is looked at with the next turn, or when the session ends.
         if end.reason == "answered":
             await make_writer().turn_ended(take_snapshot())
@@ -141,7 +148,10 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
     agent.add_writer(EXTRACTION_KIND, write, finish)
 
 
-def _make_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitStack) -> ExtractionWriter:
+def _make_extraction_writer(
+    agent: Agent, workspace: Workspace, resources: ExitStack, is_warm: Callable[[], bool]
+) -> ExtractionWriter:
+    from sevenfold.layers.memory.extraction.policy import ExtractionSpend, add_extraction_spend
     from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 
     settings, session = workspace.settings.of(ExtractionSettings), agent.session
@@ -155,8 +165,15 @@ def _make_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitS
         (result,) = await box.run([use])
         return result
 
-    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
-        return await session.run_fork(brief, run_tool=run_tool)
+    async def run(brief: ForkBrief, run_tool: ToolRunner, new: Sequence[RecordedMessage]) -> ForkResult:
+        if is_warm():
+            return await session.run_fork(brief, run_tool=run_tool)
+        # To write the whole prefix into the cache again would cost more than all that is learnt is worth.
+        aside = make_look_request(session.parent.frame, new)
+        return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
+
+    def measure_spend() -> ExtractionSpend | None:
+        return add_extraction_spend({one.who: one.cost for one in session.spent})
 
     names = tuple(tool.spec.name for tool in agent.toolbox.tools)
     kept = resources.enter_context(workspace.project.sessions.subfolder(session.id))
@@ -168,7 +185,9 @@ def _make_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitS
         templates=workspace.templates,
     )
     clock, emit = agent.place.clock, agent.place.emit
-    return ExtractionWriter(places, settings, ForkTools(names, run, read), clock=clock, emit=emit)
+    return ExtractionWriter(
+        places, settings, ForkTools(names, run, read, measure_spend), clock=clock, emit=emit
+    )
 
 
 def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequest | None:
@@ -184,6 +203,20 @@ def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequ
         RequestParams(model=cheap.name, max_tokens=most, system=OBSERVER_PROMPT, tools=(edit,)),
         (Message("user", fence_text("steps", tail)), Message("assistant", SEEN_REPLY)),
     )
+
+
+def make_look_request(frame: RequestParams, new: Sequence[RecordedMessage]) -> ModelRequest:
+    """What the conversation's own model is shown of new messages where its prefix is no longer cached."""
+    from sevenfold.layers.memory.extraction.drafts import render_steps
+
+    own = RequestParams(
+        model=frame.model,
+        max_tokens=frame.max_tokens,
+        system=OBSERVER_PROMPT,
+        tools=(MEMORY_TOOL_SPEC.declared(),),
+    )
+    shown = fence_text("steps", render_steps(new))
+    return ModelRequest(own, (Message("user", shown), Message("assistant", SEEN_REPLY)))
 
 
 # Dreams use the agent's own model, but not a fork of the conversation: a dream learns nothing from it, would

@@ -195,6 +195,31 @@ UNIVERSAL = re.compile(
     re.IGNORECASE,
 )
 """What every pull request, commit or branch needs."""
+_EVENTS = (
+    r"(?:[\w'’-]+ ){0,2}?(?:\w*commit\w*|push\w*|\w*releases?|\w*deploy\w*|merges?|merge[ -]requests?|prs?"
+    r"|pull[ -]requests?|tags?|rollouts?|bereitstellung|auslieferung|déploiement|livraison|publication|fusion"
+    r"|despliegue|entrega|publicación|publicação|lançamento|rilascio|pubblicazione|wydani\w+|wdrożeni\w+"
+    r"|scaleni\w+|коммит\w*|релиз\w*|депло\w*|пуш\w*|слияни\w*|выпуск\w*|мерж\w*)"
+)
+RECURRING = re.compile(
+    r"^(?!.*\b(?:i|ich|je|yo|eu|io|ik|я|ja|users?|customers?)\b)(?:\W*(?:please|bitte|por favor|s'il te plaît"
+    r"|proszę|пожалуйста)\b\W*)?(?:(?:before|after|on|for|with|vor|nach|bei|für|avant|après|à|lors de"
+    r"|antes de|después de|en|depois de|a|prima di|dopo|ad?|voor|na|bij|przed|po|przy|перед|после|при)"
+    r" (?:every|each|any|jede[mrsn]|chaque|cada|todos? o?s?|ogni|elke?|iedere?|każd\w+|кажд\w+) "
+    rf"{_EVENTS}\b.* ?\b(?:must|ha(?:s|ve) to|needs?(?: to)?|should|muss|müssen|sollen?|faut|doi(?:ven)?t"
+    r"|doit|hay que|deben?|tienen? que|tenemos que|é (?:preciso|necessário|obrigatório)|temos de|tem d[eo]"
+    r"|devem?|precisa\w*|bisogna|occorre|deve|devono|vanno|moet(?:en)?|dien(?:t|en)|trzeba|należy"
+    r"|mus(?:i|zą|imy)|нужно|надо|необходимо|долж\w+|следует)\b"
+    r"|(?!(?:the|this|that|it|we|they|he|she|there|my|our|what|why|an?)\b)[a-z]+ (?:\S+ ){1,6}(?:before|after"
+    rf"|for) (?:every|each) {_EVENTS}\W*$)"
+    r"|^(?:(?!我).)*每次(?:提交|发布|部署|合并|推送|上线)(?:代码)?(?:之?前|之?后|时|的时候).*(?:要|必须|得|请)"
+    r"|(?:コミット|リリース|デプロイ|プッシュ|マージ)(?:する|の)?(?:前|まえ|後|たび)に(?:は)?、?(?:毎回|必ず|いつも)"
+    r".*(?:て(?:ください|下さい|ね|ほしい)|こと|必要)"
+    r"|(?:커밋|배포|릴리스|머지|푸시)(?:하기)? ?(?:전|후|때)(?:에|에는|마다)? ?(?:매번|항상|반드시|꼭)"
+    r".*(?:줘|세요|해야|한다)",
+    re.IGNORECASE,
+)
+"""What has to be done with every commit, push, merge or release: "before each release bump the version"."""
 WANTED_TEXT = re.compile(
     r"^(?:i want|ich (?:will|möchte)|quiero|je veux|quero|voglio|ik wil|chcę|хочу) (?!(?:a|an"
     r"|all)\b)(?:\S+ ){0,3}(?:commit[- ]?(?:messages|nachrichten|berichten)|m[eé]nsa\w+ de commit"

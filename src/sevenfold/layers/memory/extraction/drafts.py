@@ -15,10 +15,11 @@ from itertools import islice
 
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import DraftRefused, Emit
-from sevenfold.core.json import Json
+from sevenfold.core.json import Json, write_json
 from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, TEAM_PREFIX, read_memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
 from sevenfold.core.system import run_blocking
+from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.text.stems import find_content_stems
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
 from sevenfold.layers.forks.runner import ToolRunner
@@ -273,6 +274,37 @@ class ConversationSnapshot:
     history: Sequence[RecordedMessage]
     view: Sequence[Message]
     """What a model is shown of it now, with all that was put beside it."""
+
+
+_SHOWN_MESSAGES = 40
+"""With calls and results: about a turn. Of what is longer ago, what was said is shown."""
+_SHOWN_BYTES, _SHOWN_CALL_BYTES = 4_000, 300
+"""Of what somebody said, and of a call or a result."""
+
+
+def render_steps(history: Sequence[RecordedMessage]) -> str:
+    """A conversation as text, for a model that is not shown the conversation itself."""
+    recent = len(history) - _SHOWN_MESSAGES
+    steps = (_render_step(one.message, is_recent=at >= recent) for at, one in enumerate(history))
+    return "\n\n".join(filter(None, steps))
+
+
+def _render_step(message: Message, *, is_recent: bool) -> str:
+    who = {"user": "The user", "assistant": "The agent"}.get(message.role, "A program")
+    parts: list[str] = []
+    for block in message.blocks:
+        match block:
+            case Text():
+                parts.append(f"{who} says: {truncate_bytes(block.text, _SHOWN_BYTES)}")
+            case ToolUse() if is_recent:
+                given = truncate_bytes(write_json(block.input).decode(), _SHOWN_CALL_BYTES)
+                parts.append(f"The agent calls {block.name} with {given}")
+            case ToolResult() if is_recent:
+                said = block.content if isinstance(block.content, str) else "…"
+                parts.append(f"The tool returns: {truncate_bytes(said, _SHOWN_CALL_BYTES)}")
+            case _:
+                pass
+    return "\n".join(parts)
 
 
 @dataclass(slots=True)

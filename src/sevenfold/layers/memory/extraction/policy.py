@@ -4,13 +4,14 @@ it, and how statements of the user become memories."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal
 
 from sevenfold.core.memories import INDEX_FILE, Memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
+from sevenfold.core.prices import NO_COST, Cost, sum_costs
 from sevenfold.core.text.facts import covers_fact, parse_fact
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.text.stems import (
@@ -66,10 +67,41 @@ class ExtractionFacts:
     has_substance: bool = True
     """They are more than a go-ahead."""
     has_model: bool = True
+    spent: ExtractionSpend | None = None
+    """None: no price is known, or there is no later look that a turn could wait for."""
 
 
-ExtractionStep = Literal["wait", "pass", "skip", "fork", "rules"]
-"""`pass`: nothing can have been taught. `skip`: the main agent has already written memory itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionSpend:
+    """What a session has cost since it was opened here."""
+
+    own_usd: float
+    """Of that, what extraction was billed."""
+    session_usd: float
+    look_usd: float = 0.0
+    """What the dearest look of this session took so far."""
+
+    def is_dear(self, percent: int) -> bool:
+        """Whether one more look now, and the one at the end of the session that a later turn may need, are
+        together more than extraction may take."""
+        return self.own_usd + 2 * self.look_usd > max(FREE_USD, self.session_usd * percent / 100)
+
+
+def add_extraction_spend(costs: Mapping[str, Cost | None]) -> ExtractionSpend | None:
+    """What a session has cost, by whose calls they were; None where a price is not known."""
+    whole = sum_costs(costs.values())
+    own = costs.get(EXTRACTION_KIND, NO_COST)
+    if whole is None or own is None:
+        return None
+    return ExtractionSpend(own_usd=float(own.total), session_usd=float(whole.total))
+
+
+FREE_USD = 0.05
+"""What forks may take of any session: of one that costs less than a dollar, waiting saves a cent or two."""
+
+ExtractionStep = Literal["wait", "pass", "skip", "defer", "fork", "rules"]
+"""`pass`: nothing can have been taught. `skip`: the main agent has already written memory itself. `defer`:
+extraction has cost its share of the session, and the turn is looked through with a later one."""
 
 
 def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings) -> ExtractionStep:
@@ -82,7 +114,9 @@ def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings)
         return "pass"
     if settings.writer == "rules" or not facts.has_model:
         return "rules"
-    return "fork" if facts.has_substance or settings.writer == "model" else "pass"
+    if not facts.has_substance and settings.writer != "model":
+        return "pass"
+    return "defer" if facts.spent and facts.spent.is_dear(settings.session_percent) else "fork"
 
 
 _CLOSING_WORDS = COURTESIES | read_word_set(

@@ -28,3 +28,6 @@ class ExtractionSettings:
 
     rounds: int = limit(MAX_EXTRACTION_ROUNDS, at_least=1, at_most=MAX_EXTRACTION_ROUNDS)
     """Model calls of one fork: one to read, one to write, the rest to correct refused drafts."""
+
+    session_percent: int = limit(5, at_least=1, at_most=100)
+    """Of what the session costs, what forks may take. Past it, turns wait and are looked through together."""

@@ -22,6 +22,7 @@ from sevenfold.layers.memory.extraction.cue_patterns import (
     JOKED,
     LOGGED,
     PLACE,
+    RECURRING,
     RELATED,
     TEXT_TO_WRITE,
     UNIVERSAL,
@@ -279,7 +280,8 @@ def _is_onward(bare: str, clauses: tuple[str, ...], cues: Cues) -> bool:
         and _begins(cues.task, then)
         for part, then in pairwise(clauses)
     )
-    return UNIVERSAL.search(bare) is not None or (bool(said) and not is_told)
+    is_recurring = any(sign.search(bare) for sign in (UNIVERSAL, RECURRING))
+    return is_recurring or (bool(said) and not is_told)
 
 
 def _is_rule(clause: str, cues: Cues, before: Sequence[str]) -> bool:

@@ -8,8 +8,9 @@ searched: `extraction.json` in its folder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, SevenfoldError, WireError
@@ -20,8 +21,8 @@ from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
-from sevenfold.layers.forks.runner import ToolRunner
-from sevenfold.layers.living_docs.writer import RunFork
+from sevenfold.layers.forks.policy import ForkBrief
+from sevenfold.layers.forks.runner import ForkResult, ToolRunner
 from sevenfold.layers.memory.extraction.drafts import (
     ConversationSnapshot,
     ExtractionRun,
@@ -35,6 +36,7 @@ from sevenfold.layers.memory.extraction.policy import (
     MIN_LAST_WORDS,
     MIN_TAUGHT_WORDS,
     ExtractionFacts,
+    ExtractionSpend,
     ExtractionTask,
     Topic,
     build_extraction_brief,
@@ -57,6 +59,9 @@ EXTRACTION_FILE = "extraction.json"
 _MAX_RECORD_BYTES = 256 * 1024
 COURTESY_REASON = "what was left at the end of the session is thanks alone"
 SHORT_TURN_REASON = "a turn of a word or two is looked through with the next longer one, or at the end"
+DEFERRED_REASON = (
+    "extraction has cost its share of the session; the turn is looked through later, at the end at the latest"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +94,21 @@ def write_extraction_record(session: Folder, record: ExtractionRecord) -> None:
 _PROMPT = "extraction.md"
 
 
+RunLook: TypeAlias = Callable[[ForkBrief, ToolRunner, Sequence[RecordedMessage]], Awaitable[ForkResult]]
+"""Runs a fork that looks through these messages."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForkTools:
     """What a fork needs to run."""
 
     names: tuple[str, ...]
     """What the conversation declares."""
-    run_fork: RunFork
+    run_fork: RunLook
     read: ToolRunner
     """Runs a call that only reads, within the read roots."""
+    measure_spend: Callable[[], ExtractionSpend | None] | None = None
+    """What the session has cost so far. None: forks are not held to a share of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +140,7 @@ class ExtractionWriter:
         self._clock, self._emit = clock or SystemClock(), emit
         self._memories, self._listener = MemorySnapshot(places.memory), SourceTracker()
         self._record: ExtractionRecord | None = None
+        self._look_usd = 0.0
 
     async def turn_ended(self, snapshot: ConversationSnapshot) -> None:
         """Search the messages since the last time, if that is due."""
@@ -137,16 +149,17 @@ class ExtractionWriter:
         record = await self._read_record()
         new = _since(record.cursor, snapshot.history)
         record = replace(record, turns=record.turns + 1)
-        facts = self._facts(record, new)
+        facts = replace(self._facts(record, new), spent=self._measure_spend())
         step = choose_extraction_step(facts, self._settings)
         if step == "wait":
             await self._keep(record)
             return
         if step == "skip":
             self._emit(ExtractionSkipped(self._places.session, "the agent wrote memory itself in this turn"))
-        if step == "pass" and facts.has_words:
+        if step == "defer" or (step == "pass" and facts.has_words):
             # The cursor stays: a "yes" is understood with what comes next.
-            self._emit(ExtractionSkipped(self._places.session, SHORT_TURN_REASON))
+            reason = DEFERRED_REASON if step == "defer" else SHORT_TURN_REASON
+            self._emit(ExtractionSkipped(self._places.session, reason))
             await self._keep(record)
             return
         topic = record.topic
@@ -236,8 +249,17 @@ class ExtractionWriter:
         fork_tools = ExtractionTools(
             places.session, places.folder, context, self._memories, read=tools.read, emit=self._emit
         )
-        await tools.run_fork(build_extraction_brief(task, prompt), fork_tools.run)
+        before = self._measure_spend()
+        await tools.run_fork(build_extraction_brief(task, prompt), fork_tools.run, new)
+        after = self._measure_spend()
+        if before and after:
+            self._look_usd = max(self._look_usd, after.own_usd - before.own_usd)
         return fork_tools
+
+    def _measure_spend(self) -> ExtractionSpend | None:
+        measure = self._tools.measure_spend if self._tools else None
+        spent = measure() if measure else None
+        return replace(spent, look_usd=self._look_usd) if spent else None
 
     async def _publish(self, run: ExtractionRun, snapshot: ConversationSnapshot, writer: str) -> None:
         ids = {spoken.message: spoken.id for spoken in snapshot.history} if run.admitted else {}

@@ -15,6 +15,7 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.memories import NO_USES, USER_WIDE_PREFIX, Memory, MemoryUse, MemoryUses
 from sevenfold.core.settings import PlaceSettings
+from sevenfold.layers.memory.recall.asking import weigh_asking
 from sevenfold.layers.memory.recall.policy import (
     ManifestLine,
     RecallCandidate,
@@ -99,7 +100,8 @@ class MemoryFinder:
             return ()
         uses, now = {**self._read_wide_uses(), **self._uses.read()}, self._clock.now()
         warmth = {one.key: uses.get(one.key, NO_USES).warmth_at(now) for one in found}
-        return make_candidates(found, {one.key: self._stored[one.key].memory for one in found}, warmth)
+        memories = {one.key: self._stored[one.key].memory for one in found}
+        return make_candidates(found, memories, warmth, weigh_asking(prompt))
 
     def explain(self, prompt: str, limit: int) -> tuple[RecallCandidate, ...]:
         """As `find`, for a person: the words in common are spelled as in the prompt."""
@@ -107,7 +109,7 @@ class MemoryFinder:
 
     def measure_prompt(self, prompt: str) -> float:
         """How much there is to look for, as a number of words that hardly any memory holds."""
-        return self._index.measure_prompt(prompt)
+        return self._index.measure_prompt(prompt) * min(1.0, weigh_asking(prompt))
 
     def filled(self, found: Sequence[RecallCandidate], limit: int) -> tuple[RecallCandidate, ...]:
         """These and the newest others: a model may recognize what is meant where no word matches."""
@@ -208,7 +210,10 @@ class MemoryFinder:
 
 
 def make_candidates(
-    found: Sequence[RankedMemory], memories: Mapping[str, Memory], warmth: Mapping[str, float]
+    found: Sequence[RankedMemory],
+    memories: Mapping[str, Memory],
+    warmth: Mapping[str, float],
+    asking: float = 1.0,
 ) -> tuple[RecallCandidate, ...]:
     """What was found, with all that the policy looks at; of two that rank the same, the warmer first."""
     ranked = sorted(found, key=lambda one: (-one.score, -warmth.get(one.key, 0.0)))
@@ -228,6 +233,7 @@ def make_candidates(
             warmth=warmth.get(one.key, 0.0),
             words=one.overlap.words,
             score_share=one.score / best,
+            asking=asking,
         )
         for one in ranked
     )

@@ -82,6 +82,8 @@ class RecallCandidate:
     """Those that both hold, rarest first."""
     score_share: float = 1.0
     """Its score in the ranking, of the best one's."""
+    asking: float = 1.0
+    """How much all of that counts, by the form of the prompt: thanks and "commit this" ask for nothing."""
 
     @property
     def size_bytes(self) -> int:
@@ -132,7 +134,7 @@ def estimate_certainty(candidate: RecallCandidate) -> float:
     strength = candidate.evidence / _FULL_EVIDENCE * min(1.0, _LONG_PROMPT / max(1.0, asked))
     if candidate.margin is not None:
         strength = min(strength, _MOST_WORDS) + _MARGIN_WEIGHT * (candidate.margin - _USUAL_MARGIN)
-    return 1 - 0.5 ** max(0.0, strength)
+    return 1 - 0.5 ** max(0.0, strength * candidate.asking)
 
 
 def describe_candidate(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
@@ -146,6 +148,7 @@ def describe_candidate(one: RecallCandidate, *, is_recalled: bool) -> dict[str, 
         "share": round(one.share, 4),
         "rare_words": round(one.rare_words, 4),
         "evidence": round(one.evidence, 4),
+        "asking": one.asking,
         "meaning": None if one.meaning is None else round(one.meaning, 4),
         "margin": None if one.margin is None else round(one.margin, 4),
         "warmth": round(one.warmth, 4),

@@ -10,7 +10,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from heapq import nsmallest
@@ -155,6 +155,9 @@ CODE_WORDS = frozenset(_CODE.split())
 are made of them. One of them is less than it takes to bring a memory, and two are enough."""
 
 TALK_WEIGHT, CODE_WEIGHT, NAMED_WEIGHT = 0.25, 0.45, 0.6
+TELLING = 0.7
+"""Of the weight of a word that no document holds: more, and a memory that is named by it may be meant by that
+word alone. "That alert was funny" is about none of twenty alerts."""
 PAIR_WEIGHT = 0.3
 """Of two words that stand side by side in the question and in the text, beside what each of them counts."""
 LEAST_EVIDENCE = 0.45
@@ -334,16 +337,18 @@ class WeightedQuery:
         """How much there is to look for: words of everyday talk aside, as a number of rare ones."""
         return sum(weight for word, weight in self.words.items() if not is_talk(word)) / self.rarest
 
-    def _sum_evidence(self, held: Mapping[str, int], shared: Iterable[str], head: MemoryHead) -> float:
+    def _sum_evidence(self, held: Mapping[str, int], shared: Sequence[str], head: MemoryHead) -> float:
         key = {word for word in split_words(head.key) if len(word) > 1}
         described = frozenset(split_words(head.text))
         held_back = BM25_K1 * sum(held.values()) / ABOUT_LENGTH
         found = 0.0
         for word in shared:
             about = held[word] * (BM25_K1 + 1) / (held[word] + held_back)
-            if word in key or word in described:
+            is_named = word in key or word in described
+            if is_named:
                 about = max(1.0, about)
-            if is_talk(word) or (word in CODE_WORDS and word not in key):
+            is_passing = len(shared) == 1 and not (is_named and self.words[word] >= TELLING * self.rarest)
+            if is_passing or is_talk(word) or (word in CODE_WORDS and word not in key):
                 about = min(1.0, about)
             found += about * self._weigh_evidence(word, word in key)
         pairs = sum(weight for pair, weight in self.pairs.items() if pair in held)
