@@ -1,12 +1,14 @@
 """Recall of memories: how often the right ones are among the first five, what a session shows, and how fast.
 
-    python bench/recall.py --data DIR [--cache DIR] [--rivals] [--speed] [--documents N] [--memories N]
+    python bench/recall.py --data DIR [--cache DIR] [--rivals] [--against CHECKOUT] [--speed] [--documents N]
+        [--memories N]
 
 On every retrieval set below DIR, without a model, by words and by words and meanings: recall@5 of the
 ranking, recall@5 of what a session shows with default settings, and how many of 850 prompts that ask for
 nothing bring anything, with the curve of the one against the other. Beside it what a side query adds, with a
 model that is always right and with one that misses three in ten.
 
+With `--against`: the ranking by words of another checkout on the same sets, with a paired bootstrap.
 With `--rivals`: plain BM25; ours by words; plain BM25 and MiniLM added half and half, by whichever of two
 measures is better on the set; ours by words and meanings. A paired test by flipping signs beside each. Then
 how the weight of words would be chosen with each set left out in turn.
@@ -25,8 +27,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from recall_against import report_against
 from recall_curve import report_curve
 from recall_delivered import report_delivery, report_silence
+from recall_fresh import report_fresh
 from recall_sets import (
     QuestionSet,
     Scores,
@@ -63,7 +67,10 @@ def main() -> None:
         print("\nby words and meanings" if network else "by words")
         report_delivery(sets, network, options.cache)
         report_silence(sets, network, options.cache)
+        report_fresh(network, options.cache)
         report_curve(sets, network, options.cache)
+    if options.against is not None:
+        report_against(sets, options.data, options.against)
     if options.rivals:
         compare_rivals(sets, encoder, options)
     elif encoder is None:
@@ -92,6 +99,7 @@ class Options(argparse.Namespace):
     data: Path
     home: Path
     cache: Path | None
+    against: Path | None
     rivals: bool
     speed: bool
     memories: int
@@ -105,6 +113,7 @@ def read_options() -> Options:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--home", type=Path, default=Path.home() / ".sevenfold")
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--against", type=Path, help="a checkout whose ranking is compared")
     parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--memories", type=int, default=10_000)

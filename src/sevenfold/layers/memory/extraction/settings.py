@@ -12,7 +12,7 @@ MAX_EXTRACTION_ROUNDS = 5
 """One to read, one to write, and the rest to correct a draft that was refused."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionSettings:
     SECTION: ClassVar[str] = "extraction"
 

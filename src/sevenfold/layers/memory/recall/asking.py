@@ -121,9 +121,11 @@ _HERE_PATTERN = (
     r"|constant|import|list|string|button|command|file)\b"
 )
 _OURS = _words(
-    "i i've i'm my mine we our us ours wir unser unsere unserem unseren unserer uns nous notre nos nuestro "
+    "i've i'm my mine we our us ours wir unser unsere unserem unseren unserer uns nous notre nos nuestro "
     "nuestra nuestros nuestras nosso nossa nossos nossas noi nostro nostra nostri onze wij мы наш наша наши"
 )
+_OWN_PATTERN = r"\b(?:did|have|had|was|were|should|may|(?:who|where|when|which \w+) (?:do|can)) i\b"
+"""What the person did, or may do; "how do I …?" is asked of anything."""
 _EDIT = _words(
     "rename add remove delete drop move extract inline split merge wrap swap replace turn sort make handle "
     "put write use format fix change convert insert invert simplify refactor clean collapse "
@@ -138,7 +140,7 @@ def weigh_asking(prompt: str) -> float:
     words = _WORD.findall(text)
     at = next((at for at, word in enumerate(words) if word not in _LEAD), len(words))
     bare = text[text.find(words[at]) :] if at < len(words) else text
-    is_ours = not _OURS.isdisjoint(words)
+    is_ours = not _OURS.isdisjoint(words) or re.search(_OWN_PATTERN, text) is not None
     is_short, has_mark = len(words) <= MAX_REQUEST_WORDS, text.endswith(("?", "？"))
     if is_short and not (has_mark and is_ours):
         for form in (text, bare):
