@@ -1,5 +1,8 @@
 """Directories as people name them, with questions and prompts that ask for nothing, written to see what
-recall is worth on other material. `later` are sixty prompts more, nearly all of which share a word with a memory."""
+recall is worth on other material.
+
+`later` are sixty prompts more, nearly all of which share a word with a memory.
+"""
 
 from __future__ import annotations
 
