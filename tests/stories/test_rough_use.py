@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.tui.prompt_input import BURST_SECONDS
+from sevenfold.agent.tui.input_keys import BURST_SECONDS
 from sevenfold.core.messages import Text
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault
 from tests.stories.living import SEVENFOLD, Place

@@ -40,6 +40,11 @@ class AccessRequest:
     diff: str = ""
     """Of an edit that can be made: what it would change, as a unified diff for a person who is asked."""
 
+    @property
+    def title(self) -> str:
+        """What is done, in one line: a command itself, for a model's words about it may be wrong."""
+        return " ".join((self.command or self.said).split())
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:

@@ -14,7 +14,7 @@ from argparse import Namespace
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -352,6 +352,7 @@ def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
         folders = list_command_folders(workspace.home, workspace.user_home, workspace.root)
         return read_custom_commands(folders, BUILT_IN_NAMES)
 
+    settings = workspace.settings.of(AgentSettings)
     return ChatServices(
         open_agent=open_session,
         sessions=lambda: list_session_cards(workspace),
@@ -366,7 +367,8 @@ def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
         command_helps=CommandHelps(custom_commands).list_helps,
         trust=workspace.trust,
         catalog=workspace.catalog,
-        key_variable=find_key_variable(workspace.settings.of(AgentSettings), workspace.environ),
+        key_variable=find_key_variable(settings, workspace.environ),
+        stall=timedelta(seconds=settings.stall_seconds),
     )
 
 

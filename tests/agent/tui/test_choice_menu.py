@@ -195,3 +195,19 @@ def test_a_line_answers_a_menu_where_only_lines_are_read() -> None:
     assert asyncio.run(story("2")) == 1
     assert asyncio.run(story("9")) is None
     assert asyncio.run(story("")) is None
+
+
+def test_a_long_text_that_was_pasted_leaves_the_menu_on_the_screen() -> None:
+    pasted = "\n".join(f"row {number}" for number in range(500))
+    menu = FilterMenu(title="typed", choices=[Choice(label=" ".join(pasted.split()), remark=pasted)])
+    shown = menu.render(TextRenderer(40)).split("\n")
+    assert shown[0] == "typed"
+    assert len(shown) < 20
+    assert shown.count("    …") == 2
+
+
+def test_what_is_agreed_to_is_read_whole_in_a_narrow_terminal() -> None:
+    label = "yes, in this session, for exactly this command"
+    menu = ChoiceMenu(title="", choices=[Choice(label="yes"), Choice(label=label, letter="s")], wraps=True)
+    shown = menu.render(TextRenderer(40)).split("\n")
+    assert " ".join(" ".join(shown[1:3]).split()) == f"2 s {label}"

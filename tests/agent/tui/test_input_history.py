@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sevenfold.agent.tui.input_keys import PastedTexts
 from sevenfold.agent.tui.prompt_input import (
     INPUT_HISTORY_FILE,
     MAX_INPUT_HISTORY_BYTES,
     InputHistory,
-    PastedTexts,
     make_prompt_history,
 )
 from sevenfold.store.files.disk import SystemDisk

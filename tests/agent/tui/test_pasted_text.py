@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sevenfold.agent.tui.prompt_input import MIN_FOLDED_CHARS, MIN_FOLDED_LINES, PastedTexts
+from sevenfold.agent.tui.input_keys import MIN_FOLDED_CHARS, MIN_FOLDED_LINES, PastedTexts
 
 LONG = "\n".join(f"line {number}" for number in range(200))
 
@@ -28,3 +28,11 @@ def test_tokens_in_pasted_text_are_not_replaced() -> None:
     pastes = PastedTexts()
     token = pastes.fold(f"[pasted text 1: 200 lines]\n{LONG}")
     assert pastes.unfold(token) == f"[pasted text 1: 200 lines]\n{LONG}"
+
+
+def test_a_text_that_comes_back_has_its_tokens_again() -> None:
+    pastes = PastedTexts()
+    sent = f"{pastes.fold(LONG)} and @gone.png"
+    assert pastes.fold_again(pastes.unfold(sent)) == sent
+    assert pastes.fold_again("a word") == "a word"
+    assert pastes.fold_again(f"another {LONG[:-1]}") == "[pasted text 2: 200 lines]"

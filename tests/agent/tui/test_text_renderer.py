@@ -212,3 +212,17 @@ def test_a_cell_that_became_a_row_breaks_within_a_long_address() -> None:
     rows = TextRenderer(30).markdown(block).split("\n")
     assert all(len(row) <= 30 for row in rows)
     assert any(row.endswith("/") for row in rows), "after one of its parts, and not in the middle of a word"
+
+
+def test_a_long_line_of_code_or_of_a_diff_goes_on_behind_its_beginning() -> None:
+    renderer = TextRenderer(40)
+    diff = f"@@ -10 +10 @@\n+    return {'one ' * 15}one\n"
+    assert [line[:8] for line in renderer.diff(diff).split("\n")] == ["  10 +  ", *["      on"] * 2]
+    code = renderer.markdown(CodeBlock(f"if x:\n    return {'one ' * 15}one", "python"))
+    assert [line[:9] for line in code.split("\n")] == ["  if x:", "      ret", *["        o"] * 2]
+
+
+def test_a_text_that_is_too_long_says_that_it_goes_on() -> None:
+    renderer = TextRenderer(40)
+    assert renderer.beginning("one two", 3, indent=4) == "    one two"
+    assert renderer.beginning("word " * 100_000, 3, indent=4).split("\n")[2:] == ["    …"]

@@ -325,7 +325,7 @@ def test_the_busy_line_moves_and_says_how_to_interrupt(columns: int) -> None:
     assert len({frame[0] for frame in frames}) == 4
     rows = [row for frame in frames for row in frame.split("\n")]
     assert all(len(row) < columns for row in rows)
-    assert len(rows) == 4 * (2 if columns == 40 else 1), "it has a second row where one has no room for it"
+    assert len(rows) == 4 * {40: 3, 60: 2}.get(columns, 1), "it has rows where one has no room for it"
     assert all("retry 3 of 10" in frame and "Esc interrupts" in frame for frame in frames)
     waiting = BusyLine(phase="writing", elapsed=FRAME_TIME, tokens=1_000).render(renderer)
     assert "Esc interrupts" in waiting, "how to interrupt outlives the figures"
@@ -385,15 +385,49 @@ def test_an_answer_that_does_not_come_on_is_seen(paper: Paper) -> None:
     clock = ManualClock()
     view = TurnView(paper, StatusLine(), clock=clock)
     view.begin("go")
-    clock.pass_time(timedelta(seconds=20))
+    clock.pass_time(timedelta(seconds=14))
     assert view.phase == "waiting for the model"
+    clock.pass_time(timedelta(seconds=6))
+    assert view.phase == "no answer for 20 s", "nobody knows when a model on this machine gives up"
+    view.stall = timedelta(minutes=5)
+    assert view.phase == "no answer for 20 s, waits at most 600 s"
     view.watch(DeltaReceived(TextDelta("hello")))
     clock.pass_time(timedelta(seconds=4))
     assert view.phase == "writing"
     clock.pass_time(timedelta(seconds=3))
-    assert view.phase == "writing, nothing new for 7 s"
+    assert view.phase == "writing, nothing new for 7 s, waits at most 300 s"
     view.watch(DeltaReceived(TextDelta(" there")))
     assert view.phase == "writing"
+
+
+def test_a_request_that_is_sent_again_is_waited_for_too(paper: Paper) -> None:
+    clock = ManualClock()
+    view = TurnView(paper, StatusLine(), clock=clock)
+    view.begin("go")
+    view.watch(LayerActed(RetryScheduled(model="m", retry=1, of=10, seconds=8, reason="529: It is full")))
+    assert view.phase == "retry 1 of 10 in 8 s: 529: It is full"
+    clock.pass_time(timedelta(seconds=9))
+    assert view.phase == "retry 1 of 10: waiting for the model"
+    clock.pass_time(timedelta(seconds=20))
+    assert view.phase == "retry 1 of 10: no answer for 21 s"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_a_long_command_takes_few_rows_and_can_be_unfolded(columns: int) -> None:
+    paper, words = Paper(columns=columns), " ".join(f"word{number}" for number in range(200))
+    view = TurnView(paper, StatusLine(), unfolding="ctrl-o")
+    call = use()
+    view.watch(ToolStarted(call, f"python -c '{words}'"))
+    (line,) = view.live(paper.renderer()).split("\n")
+    assert line.startswith("○ shell python -c 'word0"), "its beginning, in one row"
+    view.watch(ToolEnded(use=call, output=ToolOutput("one"), took=timedelta(seconds=2), said=""))
+    *head, last = paper.text.strip().split("\n")
+    assert len(head) <= 4
+    assert " ".join(head[-1].split()).endswith("(2.0 s)")
+    assert "… (ctrl-o)" in " ".join(paper.text.split())
+    assert last == "  one"
+    view.unfold()
+    assert words in " ".join(paper.printed[-1].split())
 
 
 def test_a_call_that_was_interrupted_leaves_a_line(view: TurnView, paper: Paper) -> None:

@@ -264,7 +264,7 @@ class _Call:
     async def _run_found(self, tool: Tool) -> ToolOutput:
         use = self.use
         need = tool.need(use.input, self.box.place)
-        self.said = need.said
+        self.said = need.title
         foreword = await self.box.review_call(use, need, self.answers.uses)
         if foreword.hold:
             return ToolOutput(foreword.hold, is_error=True)
@@ -279,12 +279,12 @@ class _Call:
             use = replace(use, input=hook_result.updated_input)
             need = tool.need(use.input, place)
         need = await self.box.add_preview(tool, use, need)
-        self.said = need.said
+        self.said = need.title
         verdict = await self.box.admit(use, need, hook_result)
         if verdict.decision != "allow":
             self.is_denied = True
             return self.box.deny(use, verdict.reason)
-        self.watch(ToolStarted(use, need.said))
+        self.watch(ToolStarted(use, need.title))
         started = place.clock.uptime()
         judged = replace(place, admitted=verdict.paths)
         work = tool.run(use.input, judged, lambda text: self.watch(ToolPrinted(use, text)))

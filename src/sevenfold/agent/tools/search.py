@@ -262,7 +262,7 @@ class GrepTool:
         path = resolve_asked_path(given, "path", place, ".")
         _checked(given)
         return AccessRequest(
-            kind="read", paths=(path,), said=f"search {path} for {get_string(given, 'pattern')}"
+            kind="read", paths=(path,), said=f"grep {get_string(given, 'pattern')} in {path}"
         )
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
@@ -384,7 +384,7 @@ class GlobTool:
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         folder = resolve_asked_path(given, "path", place, ".")
-        return AccessRequest(kind="read", paths=(folder,), said=f"find {_pattern(given)} in {folder}")
+        return AccessRequest(kind="read", paths=(folder,), said=f"glob {_pattern(given)} in {folder}")
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         asked, pattern = resolve_asked_path(given, "path", place, "."), _pattern(given)

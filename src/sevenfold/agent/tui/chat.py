@@ -45,6 +45,7 @@ from sevenfold.agent.tui.user_input import add_context, read_user_input
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import ProviderError, SevenfoldError
 from sevenfold.core.messages import Message
+from sevenfold.core.models import is_local_model
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.store.project.git import read_branch
@@ -344,6 +345,8 @@ class Chat(ChatInput):
         """The model or the mode may have changed."""
         self._model = self.services.catalog.find(self.agent.frame.model)
         self.view.model = self._model.name
+        # A model on this machine has another limit, which nobody sits through.
+        self.view.stall = None if is_local_model(self.agent.frame.model) else self.services.stall
         self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
         self._keyboard.refresh()
 

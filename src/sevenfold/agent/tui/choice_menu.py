@@ -17,6 +17,9 @@ from sevenfold.agent.tui.text_renderer import TextRenderer
 MAX_SHOWN_CHOICES = 9
 """Rows that are drawn, and have a number that chooses them: more would push the question off the screen."""
 
+MAX_LABEL_ROWS, MAX_REMARK_ROWS = 3, 10
+"""Of what is said below the rows: a long pasted text would push them off the screen too."""
+
 MenuKey: TypeAlias = Literal["up", "down", "pageup", "pagedown", "enter", "escape", "tab", "backspace"]
 """Keys beside characters."""
 
@@ -41,6 +44,8 @@ class ChoiceMenu:
     title: str
     choices: Sequence[Choice]
     hint: str = "a number or Enter chooses, Esc leaves"
+    wraps: bool = False
+    """Rows that are too long go on in a second line: they say what is agreed to."""
     selected: int = 0
     chosen: int | None = None
     is_left: bool = False
@@ -98,8 +103,9 @@ class ChoiceMenu:
         for at, row in enumerate(self._window, self._first):
             letter = f"{row.letter} " if row.letter else ""
             text = f"{'›' if at == self.selected else ' '} {at - self._first + 1} {letter}{row.label}"
-            lines.append(renderer.line(renderer.cut(text), "accent" if at == self.selected else "plain"))
-            is_cut = is_cut or (at == self.selected and renderer.cut(text) != text)
+            shown = renderer.cut(text, (2 if self.wraps else 1) * renderer.columns)
+            lines.append(renderer.line(shown, "accent" if at == self.selected else "plain", hang=4))
+            is_cut = is_cut or (at == self.selected and shown != text)
         if len(self.choices) > len(self._window):
             lines.append(renderer.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
         row = self.choices[self.selected]
@@ -135,7 +141,8 @@ class ChoiceMenu:
 
 def _render_remark(label: str, remark: str, renderer: TextRenderer) -> list[str]:
     """What is to be known of the selected row, and the whole of it where its line is cut."""
-    return [renderer.line(part, "faint", indent=4) for part in (label, remark) if part]
+    parts = ((label, MAX_LABEL_ROWS), (remark, MAX_REMARK_ROWS))
+    return [renderer.beginning(part, rows, "faint", indent=4) for part, rows in parts if part]
 
 
 class ChoicePrompt:

@@ -15,15 +15,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from sevenfold.agent.tui.prompt_input import (
-    MIN_FOLDED_LINES,
-    BufferedOutput,
-    PastedTexts,
-    add_paste_key,
-    find_session_class,
-    make_prompt_output,
-    send_or_continue,
-)
+from sevenfold.agent.tui.input_keys import MIN_FOLDED_LINES, PastedTexts, add_paste_key, send_or_continue
+from sevenfold.agent.tui.prompt_input import BufferedOutput, find_session_class, make_prompt_output
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -1,8 +1,13 @@
-"""Keys of the input beside those that edit text: menus, the queue, an editor, images of the clipboard."""
+"""Keys of the input beside those that edit text: menus, pasted text, the queue, an editor, and images of the
+clipboard."""
 
 from __future__ import annotations
 
+import math
+import re
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, get_args
 
 from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
@@ -58,6 +63,87 @@ class KeyDelegate(Protocol):
     def send_to_background(self) -> None:
         """Have it go on beside the turn."""
         ...
+
+
+LINE_CONTINUATION = "\\"
+"""Before Enter: the text goes on in a new line."""
+
+
+MIN_FOLDED_LINES, MIN_FOLDED_CHARS = 6, 1_000
+"""Pasted text from this size on is folded: it would push the conversation off the screen."""
+BURST_SECONDS = 0.1
+"""Between two parts of a text that comes at once, also over a slow line; nobody types two lines in it."""
+_FOLDED = re.compile(r"\[pasted text (\d+): [^\]]*\]")
+
+
+@dataclass(slots=True)
+class PastedTexts:
+    """Long pasted texts, each shown as a short token in the input and sent whole."""
+
+    _texts: list[str] = field(default_factory=list[str])
+    _burst_at: float = -math.inf
+
+    def is_burst(self, following: int, now: float) -> bool:
+        """Whether an Enter is part of a text that came at once, from a terminal that does not mark what is
+        pasted: many more Enters have come with it, or the last ones of those."""
+        if following < MIN_FOLDED_LINES - 1 and now - self._burst_at > BURST_SECONDS:
+            return False
+        self._burst_at = now
+        return True
+
+    def fold(self, text: str) -> str:
+        """What is put into the input for a pasted text: itself, if it is short."""
+        lines = text.count("\n") + 1
+        if lines < MIN_FOLDED_LINES and len(text) < MIN_FOLDED_CHARS:
+            return text
+        self._texts.append(text)
+        return self._name(len(self._texts))
+
+    def fold_again(self, text: str) -> str:
+        """The same of a text that was in the input before: what was pasted into it is its token again."""
+        for number, pasted in enumerate(self._texts, 1):
+            text = text.replace(pasted, self._name(number))
+        return self.fold(text)
+
+    def unfold(self, text: str) -> str:
+        """The text with every token of ours replaced by what it stands for."""
+        return _FOLDED.sub(self._find, text)
+
+    def _name(self, number: int) -> str:
+        text = self._texts[number - 1]
+        lines = text.count("\n") + 1
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+        return f"[pasted text {number}: {size}]"
+
+    def _find(self, token: re.Match[str]) -> str:
+        number = int(token[1])
+        return self._texts[number - 1] if 1 <= number <= len(self._texts) else token[0]
+
+
+def send_or_continue(event: KeyPressEvent, pastes: PastedTexts) -> None:
+    """Send what was typed, or go on in the next line where it ends with the sign for that, or was pasted."""
+    from prompt_toolkit.keys import Keys
+
+    buffer = event.current_buffer
+    following = sum(key.key == Keys.Enter for key in event.key_processor.input_queue)
+    if pastes.is_burst(following, time.monotonic()):
+        buffer.newline(copy_margin=False)
+    elif buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
+        buffer.delete_before_cursor(len(LINE_CONTINUATION))
+        buffer.newline(copy_margin=False)
+    else:
+        buffer.validate_and_handle()
+
+
+def add_paste_key(keys: KeyBindings, pastes: PastedTexts) -> None:
+    """A long pasted text becomes a token."""
+
+    @keys.add("<bracketed-paste>")
+    def paste(event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        event.current_buffer.insert_text(pastes.fold(text))
+
+    _ = paste
 
 
 def add_work_keys(

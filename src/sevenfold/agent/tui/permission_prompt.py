@@ -192,6 +192,7 @@ class PermissionPrompt:
             title=QUESTION_TITLE,
             choices=[offer.row for offer in offers],
             hint="y, n or a number answers at once; a letter selects, Enter confirms",
+            wraps=True,
         )
         self._open = _Open(question, asyncio.get_running_loop().create_future(), offers, menu)
         self.on_change()

@@ -6,19 +6,24 @@ The input of a chat that still starts uses this module, so it imports nothing th
 
 from __future__ import annotations
 
-import math
 import os
 import re
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from sevenfold.agent.tui.input_keys import KeyDelegate, add_menu_keys, add_work_keys
+from sevenfold.agent.tui.input_keys import (
+    KeyDelegate,
+    PastedTexts,
+    add_menu_keys,
+    add_paste_key,
+    add_work_keys,
+    send_or_continue,
+)
 from sevenfold.agent.tui.render.reflow import count_rows_above, wraps_when_narrowed
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import FileMissing, StoreError, WireError
@@ -190,8 +195,6 @@ _COMPLETABLE = re.compile(r"""^/[^\s/]*$|(?:^|\s)@(?:"[^"\n]*|\S*)$""")
 MIN_INPUT_ROWS = 3
 """The input takes a third of the screen at most and scrolls then: what is drawn from the first row on would
 be left in the scrollback of some terminals when it is erased."""
-LINE_CONTINUATION = "\\"
-"""Before Enter: the text goes on in a new line."""
 
 
 def may_complete(before: str) -> bool:
@@ -251,61 +254,6 @@ def make_prompt_session(
         reserve_space_for_menu=0,
     )
     return session
-
-
-MIN_FOLDED_LINES, MIN_FOLDED_CHARS = 6, 1_000
-"""Pasted text from this size on is folded: it would push the conversation off the screen."""
-BURST_SECONDS = 0.1
-"""Between two parts of a text that comes at once, also over a slow line; nobody types two lines in it."""
-_FOLDED = re.compile(r"\[pasted text (\d+): [^\]]*\]")
-
-
-@dataclass(slots=True)
-class PastedTexts:
-    """Long pasted texts, each shown as a short token in the input and sent whole."""
-
-    _texts: list[str] = field(default_factory=list[str])
-    _burst_at: float = -math.inf
-
-    def is_burst(self, following: int, now: float) -> bool:
-        """Whether an Enter is part of a text that came at once, from a terminal that does not mark what is
-        pasted: many more Enters have come with it, or the last ones of those."""
-        if following < MIN_FOLDED_LINES - 1 and now - self._burst_at > BURST_SECONDS:
-            return False
-        self._burst_at = now
-        return True
-
-    def fold(self, text: str) -> str:
-        """What is put into the input for a pasted text: itself, if it is short."""
-        lines = text.count("\n") + 1
-        if lines < MIN_FOLDED_LINES and len(text) < MIN_FOLDED_CHARS:
-            return text
-        self._texts.append(text)
-        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
-        return f"[pasted text {len(self._texts)}: {size}]"
-
-    def unfold(self, text: str) -> str:
-        """The text with every token of ours replaced by what it stands for."""
-        return _FOLDED.sub(self._find, text)
-
-    def _find(self, token: re.Match[str]) -> str:
-        number = int(token[1])
-        return self._texts[number - 1] if 1 <= number <= len(self._texts) else token[0]
-
-
-def send_or_continue(event: KeyPressEvent, pastes: PastedTexts) -> None:
-    """Send what was typed, or go on in the next line where it ends with the sign for that, or was pasted."""
-    from prompt_toolkit.keys import Keys
-
-    buffer = event.current_buffer
-    following = sum(key.key == Keys.Enter for key in event.key_processor.input_queue)
-    if pastes.is_burst(following, time.monotonic()):
-        buffer.newline(copy_margin=False)
-    elif buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
-        buffer.delete_before_cursor(len(LINE_CONTINUATION))
-        buffer.newline(copy_margin=False)
-    else:
-        buffer.validate_and_handle()
 
 
 def make_key_bindings(delegate: InputDelegate, pastes: PastedTexts, past: InputHistory) -> KeyBindings:
@@ -389,17 +337,6 @@ def _add_chat_keys(
 
     _ = (escape, cycle_mode, show_keys)
     add_paste_key(keys, pastes)
-
-
-def add_paste_key(keys: KeyBindings, pastes: PastedTexts) -> None:
-    """A long pasted text becomes a token."""
-
-    @keys.add("<bracketed-paste>")
-    def paste(event: KeyPressEvent) -> None:
-        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-        event.current_buffer.insert_text(pastes.fold(text))
-
-    _ = paste
 
 
 def make_completer(cwd: Path, delegate: InputDelegate) -> Completer:

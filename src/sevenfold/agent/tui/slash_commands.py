@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Protocol, TypeAlias
 
@@ -190,6 +190,8 @@ class ChatServices:
     catalog: Catalog = CATALOG
     key_variable: str = ""
     """The environment variable that the provider's key came from; empty where there is none."""
+    stall: timedelta | None = None
+    """How long a server's answer may bring nothing new."""
 
 
 class ChatHandle(Protocol):

@@ -21,13 +21,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
+from sevenfold.agent.tui.input_keys import LINE_CONTINUATION, PastedTexts
 from sevenfold.agent.tui.prompt_input import (
-    LINE_CONTINUATION,
     MENU_ROWS,
     BufferedOutput,
     InputDelegate,
     InputHistory,
-    PastedTexts,
     make_prompt_session,
     may_complete,
 )
@@ -177,9 +176,9 @@ class Terminal:
     def offer_input(self, text: str) -> None:
         app, buffer = self._session.app, self._session.default_buffer
         if not app.is_running or app.is_done:
-            self._typed_before = self._typed_before or self._pastes.fold(text)  # of the next input
+            self._typed_before = self._typed_before or self._pastes.fold_again(text)  # of the next input
         elif not buffer.text:
-            buffer.insert_text(self._pastes.fold(text))
+            buffer.insert_text(self._pastes.fold_again(text))
 
     def stash_input(self) -> None:
         """Empty the input for a question; `bring_back` restores what was typed."""

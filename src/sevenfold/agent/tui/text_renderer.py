@@ -17,7 +17,7 @@ from sevenfold.agent.tui.render.diff_text import (
     paint_diff_lines,
 )
 from sevenfold.agent.tui.render.markdown_stream import CodeBlock, MarkdownBlock
-from sevenfold.agent.tui.render.word_wrap import wrap_text
+from sevenfold.agent.tui.render.word_wrap import find_hanging_breaks, wrap_text
 from sevenfold.agent.tui.render.wrapped_text import LabelledText, wrap_plain, wrap_rows
 from sevenfold.core.text.safe_text import escape_controls
 
@@ -117,6 +117,12 @@ class TextRenderer:
         shown = _without_controls(self._spoken(text))
         return self._toned(wrap_plain(shown, self.columns - indent, hang), tone, indent)
 
+    def beginning(self, text: str, rows: int, tone: TextTone = "plain", *, indent: int = 0) -> str:
+        """The same of a text that may be long: at most so many rows; the last one says that it goes on."""
+        room = self.columns - indent
+        lines = wrap_plain(_without_controls(text[: 2 * rows * max(room, 1)]), room)
+        return self._toned(lines if len(lines) <= rows else [*lines[: rows - 1], "…"], tone, indent)
+
     def rows(self, rows: Iterable[LabelledText], tone: TextTone = "plain", *, indent: int = 0) -> str:
         """Labels, and what belongs to each in a column of its own where there is room for one."""
         shown = [LabelledText(_without_controls(row.label), _without_controls(row.text)) for row in rows]
@@ -207,8 +213,9 @@ class TextRenderer:
         painted = paint_diff_lines(lines, find_diff_name(text), self._diff_background)
         shown = Text(overflow="fold")
         for line, body in zip(lines, painted, strict=False):
-            shown.append(f"{line.number:>{width}} " if width and line is not more else "", style="dim")
-            shown.append_text(body)
+            gutter = f"{line.number:>{width}} " if width and line is not more else ""
+            shown.append(gutter, style="dim")
+            shown.append_text(self._hung(body, self.columns - 2 - len(gutter), 1, len(gutter)))
             shown.append("\n")
         shown.rstrip()
         return self._painted(Padding(shown, (0, 0, 0, 2)))
@@ -222,15 +229,29 @@ class TextRenderer:
     def _code(self, block: CodeBlock) -> str:
         from rich.padding import Padding
         from rich.syntax import Syntax
+        from rich.text import Text
 
         syntax = Syntax(
             "", block.language or "text", theme=_CODE_THEMES[self.is_light], background_color="default"
         )
         painted = syntax.highlight(_without_controls(block.text))
-        # What does not fit goes on in the next line: the library would cut it off.
-        painted.overflow, painted.no_wrap = "fold", False
         painted.rstrip()
-        return self._painted(Padding(painted, (0, 0, 0, 2)))
+        # What does not fit goes on in the next line: the library would cut it off.
+        shown = Text("\n", overflow="fold").join(
+            self._hung(line, self.columns - 2, len(line.plain) - len(line.plain.lstrip()) + 2)
+            for line in painted.split("\n", allow_blank=True)
+        )
+        return self._painted(Padding(shown, (0, 0, 0, 2)))
+
+    def _hung(self, line: Text, room: int, hang: int, margin: int = 0) -> Text:
+        """A line of code in so many columns; what goes on in a new one is set in, and no new line of code."""
+        from rich.text import Text
+
+        hang = hang if hang < room // 2 else 0
+        first, *more = line.divide(find_hanging_breaks(line.plain, room, hang))
+        for part in (first, *more):
+            part.truncate(room, overflow="crop")  # of spaces at the end
+        return Text("\n").join([first, *(Text.assemble(" " * (margin + hang), part) for part in more)])
 
     def _painted(self, thing: RenderableType) -> str:
         console = self._console()

@@ -28,8 +28,14 @@ from sevenfold.agent.tui.cost_text import CacheState, CutBill, read_cache_state,
 from sevenfold.agent.tui.error_text import find_retry_remedy, render_retry
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.render.markdown_stream import MarkdownBlock, MarkdownStream, render_spaced
-from sevenfold.agent.tui.render.status_line import StatusLine
-from sevenfold.agent.tui.render.tool_lines import SLOW_TOOL_TIME, list_output_lines, render_tool_head
+from sevenfold.agent.tui.render.status_line import WAITING, StatusLine, render_wait
+from sevenfold.agent.tui.render.tool_lines import (
+    SLOW_TOOL_TIME,
+    cut_output_lines,
+    cut_title,
+    list_output_lines,
+    render_tool_head,
+)
 from sevenfold.agent.tui.session_list import (
     MAX_ACTS,
     NO_PAST_USAGE,
@@ -62,8 +68,6 @@ from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
 
 OUTPUT_PREVIEW_LINES = 5
 """Of a tool's output; the rest is folded."""
-TAIL_PREVIEW_LINES = 3
-"""Of them from its end, where a command says how it went."""
 TOOL_PREVIEW_LINES: dict[Effect | None, int] = {"read": 0, "list": 3, "search": 5, "memory": 3}
 """Tools whose output tells a person less than that they ran."""
 SHOWN_DIFF_LINES = 40
@@ -73,14 +77,11 @@ MAX_LIVE_LINES = 12
 """That are drawn anew with each change: few enough for any terminal."""
 MAX_PRINTED_LINES = 3
 """Of what a running tool prints."""
-LONG_SILENCE = timedelta(seconds=5)
-"""Within an answer, from which on it is said that nothing comes."""
 _LABEL = re.compile(r"(?:[·›] |\S.{0,22}  +)(?=\S)")
 """What a line begins with, in a column of its own: a sign, or a name and two spaces."""
 _THINKING_CHARS = 200
 _PROMPT_CHARS = 100
 _CHARS_A_TOKEN = 4
-_WAITING = "waiting for the model"
 
 
 _TYPED_USE = ToolUse(ToolUseId(""), "shell", EMPTY_OBJECT)
@@ -141,6 +142,9 @@ class _Running:
 class TurnView:
     """Shows one session's turns on a surface, and keeps what the status line says."""
 
+    stall: timedelta | None = None
+    """How long an answer may bring nothing new; None: not known."""
+
     def __init__(
         self,
         surface: TurnSurface,
@@ -178,12 +182,12 @@ class TurnView:
         """Output is shown whole."""
         self._stream = MarkdownStream()
         self._thinking = ""
-        self._waits_for = _WAITING
+        self._waits_for = WAITING
         self._retry: _Retry | None = None
         self.retries = 0
         """How often the last request was sent again, before anything of its answer came."""
         self._last_event_at = timedelta()
-        """When the last of an answer came, by uptime."""
+        """When anything came last, by uptime."""
         self._turn_tokens, self._streamed_chars = 0, 0
         self._running: dict[ToolUseId, _Running] = {}
         self._command: _Running | None = None
@@ -199,15 +203,15 @@ class TurnView:
     @property
     def phase(self) -> str:
         """What the turn is doing now, in a few words."""
-        if self._retry is not None:
-            return render_retry(self._retry.event, self._retry.at - self._clock.uptime())
         running = next(iter(self._running.values()), None)
         if running:
             return f"running {running.tool}"
-        silence = self._clock.uptime() - self._last_event_at
-        is_silent = self._waits_for != _WAITING and silence >= LONG_SILENCE
-        more = f", nothing new for {int(silence.total_seconds())} s" if is_silent else ""
-        return f"{self._waits_for}{more}"
+        now, retry = self._clock.uptime(), self._retry
+        if retry is not None and retry.at > now:
+            return render_retry(retry.event, retry.at - now)
+        silence = now - (retry.at if retry else self._last_event_at)
+        attempt = f"retry {retry.event.retry} of {retry.event.of}: " if retry else ""
+        return attempt + render_wait(self._waits_for, silence, self.stall)
 
     @property
     def turn_tokens(self) -> int:
@@ -247,6 +251,7 @@ class TurnView:
         self._show_ended(ToolEnded(use=_TYPED_USE, output=output, took=took, said=""))
 
     def watch(self, seen: TurnEvent) -> None:
+        self._last_event_at = self._clock.uptime()
         match seen:
             case DeltaReceived():
                 self._retry = None
@@ -278,6 +283,7 @@ class TurnView:
         self.echo(typed)
         self._prompt = " ".join(typed.split())[:_PROMPT_CHARS]
         self._turn_tokens, self._streamed_chars, self.retries = 0, 0, 0
+        self._last_event_at = self._clock.uptime()
         # What a layer did in the turn before is no news any more.
         self.status = replace(self.status, is_working=True, news="")
         self._surface.refresh()
@@ -291,7 +297,7 @@ class TurnView:
 
     def end(self) -> None:
         """The turn is over, however it ended."""
-        self._retry, self._waits_for = None, _WAITING
+        self._retry, self._waits_for = None, WAITING
         self._end_text()
         for running in self._running.values():
             self._show_interrupted(running)
@@ -308,7 +314,8 @@ class TurnView:
         for running in (*self._running.values(), *([self._command] if self._command else [])):
             took = self._clock.uptime() - running.since
             seconds = f"  {int(took.total_seconds())} s" if took >= SLOW_TOOL_TIME else ""
-            parts.append(renderer.line(f"○ {running.title}{seconds}", "accent", hang=2))
+            head = renderer.cut(f"○ {running.title}", renderer.columns - len(seconds))
+            parts.append(renderer.line(f"{head}{seconds}", "accent"))
             tail = [renderer.cut(line, renderer.columns - 2) for line in running.tail()]
             parts += [renderer.line(line, "faint", indent=2) for line in tail]
         lines = "\n".join(parts).split("\n") if parts else []
@@ -321,7 +328,7 @@ class TurnView:
         fold, renderer = self.folds[-back], self._surface.renderer()
         text = "\n".join(part for part in (fold.text, fold.read_more() if fold.read_more else "") if part)
         shown = renderer.diff(text) if fold.is_diff else renderer.line(text, "faint", indent=2)
-        self._surface.put(f"{renderer.line(fold.title, 'accent')}\n{shown}")
+        self._surface.put(f"{renderer.line(fold.title, 'accent')}\n{shown}".rstrip("\n"))
         return True
 
     def fold(self, title: str, text: str, *, is_diff: bool = False) -> None:
@@ -333,7 +340,7 @@ class TurnView:
         return _Running(title=title, tool=seen.use.name, since=self._clock.uptime())
 
     def _stream_in(self, delta: Delta) -> None:
-        self._last_event_at, self.retries = self._clock.uptime(), 0
+        self.retries = 0
         if isinstance(delta, TextDelta | ThinkingDelta):
             self._streamed_chars += len(delta.text)
         if isinstance(delta, TextDelta):
@@ -371,13 +378,12 @@ class TurnView:
         if not output.is_error:
             most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
         most = len(lines) if self.is_verbose else most
-        parts = [
-            renderer.line(
-                render_tool_head(title, seen, len(lines), most),
-                "error" if output.is_error else "good",
-                hang=2,
-            )
-        ]
+        shown = title if self.is_verbose else cut_title(title, renderer)
+        if shown != title and len(lines) <= most:
+            self.fold(title, "\n".join(lines))
+            shown += self._unfolding_hint
+        head = render_tool_head(shown, seen, len(lines), most)
+        parts = [renderer.line(head, "error" if output.is_error else "good", hang=2)]
         if output.diff and self.asked_diffs.pop(seen.use.id, "") != output.diff:
             parts.append(self._render_diff(title, output.diff, renderer))
         parts += [renderer.line(line, "faint", indent=2) for line in self._fold(title, lines, most)]
@@ -397,7 +403,8 @@ class TurnView:
         renderer = self._surface.renderer()
         took = self._clock.uptime() - running.since
         remark = f"  ({took.total_seconds():.1f} s)" if took >= SLOW_TOOL_TIME else ""
-        parts = [renderer.line(f"✗ {running.title}  interrupted{remark}", "warning", hang=2)]
+        head = f"✗ {cut_title(running.title, renderer)}  interrupted{remark}"
+        parts = [renderer.line(head, "warning", hang=2)]
         parts += [renderer.line(line, "faint", indent=2) for line in running.tail()]
         self._surface.put("\n" + "\n".join(parts))
 
@@ -406,11 +413,11 @@ class TurnView:
         if len(lines) <= most:
             return lines
         self.fold(title, "\n".join(lines))
-        if not most:
-            return []
-        tail = TAIL_PREVIEW_LINES if most > TAIL_PREVIEW_LINES else 0
-        hint = f"  ({self._unfolding})" if self._unfolding else ""
-        return [*lines[: most - tail], f"… {len(lines) - most} more{hint}", *lines[len(lines) - tail :]]
+        return cut_output_lines(lines, most, self._unfolding_hint) if most else []
+
+    @property
+    def _unfolding_hint(self) -> str:
+        return f"  ({self._unfolding})" if self._unfolding else ""
 
     def _title(self, use: ToolUse, said: str) -> str:
         words = " ".join(said.split()).replace(f"{self._root}/", "") if self._root else " ".join(said.split())
@@ -418,7 +425,7 @@ class TurnView:
 
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
-        self._waits_for, self._retry, self.retries = _WAITING, None, 0
+        self._waits_for, self._retry, self.retries = WAITING, None, 0
         past, self.past = self.past, NO_PAST_USAGE
         missed = find_past_miss(past, self.model, seen.reply.usage, seen.started or self._clock.now())
         if missed is not None and not self._is_after_cut:
@@ -475,7 +482,7 @@ class TurnView:
                 self.caches[self.model] = replace(cut, tokens=seen.event.tokens_after, is_cut=True)
             self.folds.append(FoldedOutput(text, "\n".join(self._steps), self.read_summary))
             self._steps.clear()
-            text += f"  ({self._unfolding})" if self._unfolding else ""
+            text += self._unfolding_hint
         self.status = replace(self.status, news=text)
         self.say(f"· {text}", "warning" if shown.is_warning else "faint")
 

@@ -100,8 +100,8 @@ class BusyLine:
     """It runs a command that can go to the background."""
 
     def render(self, renderer: TextRenderer) -> str:
-        """In a narrow terminal the tokens go first, and then the end of what it does. How to end it is always
-        said, if need be in a line of its own."""
+        """In a narrow terminal the tokens go first. Then what it does has two rows, and how to end it one of
+        its own: that is always said."""
         frames = _FRAMES if renderer.has_unicode else _PLAIN_FRAMES
         frame = frames[int(self.elapsed / FRAME_TIME) % len(frames)]
         doing = f"{frame} working {int(self.elapsed.total_seconds())} s: {self.phase}"
@@ -115,19 +115,37 @@ class BusyLine:
         ):
             if len(_GAP.join(parts)) < renderer.columns:
                 return renderer.line(_GAP.join(parts), "accent")
-        room = renderer.columns - len(_GAP + _INTERRUPT_HINT)
-        if room >= _LEAST_DOING:
-            return renderer.line(_GAP.join([renderer.cut(doing, room), _INTERRUPT_HINT]), "accent")
-        return renderer.line(f"{renderer.cut(doing)}\n{_GAP}{_INTERRUPT_HINT}", "accent")
+        doing = renderer.cut(doing, _NARROW_ROWS * (renderer.columns - len(_GAP)))
+        return renderer.line(f"{doing}\n{_GAP}{_INTERRUPT_HINT}", "accent", hang=len(_GAP))
 
 
 FRAME_TIME = timedelta(seconds=0.5)
 """Twice a second looks alive, and costs few bytes even over a slow line."""
 _FRAMES, _PLAIN_FRAMES = "⠋⠙⠸⠴⠦⠇", "|/-\\"
-_LEAST_DOING = 36
-"""Columns that say what a turn waits for, and for how long."""
+_NARROW_ROWS = 2
+"""That say what is done, where one has no room for it."""
 _INTERRUPT_HINT = "Esc interrupts"
 _BACKGROUND_HINT = "Ctrl-B: background"
+
+
+WAITING = "waiting for the model"
+_LONG_WAIT, _LONG_SILENCE = timedelta(seconds=15), timedelta(seconds=5)
+"""Before an answer and within it, from which on it is said that nothing comes."""
+_EARLY_SHARE = 8
+"""Of a short limit: that part of it is a long wait too."""
+
+
+def render_wait(doing: str, silence: timedelta, limit: timedelta | None) -> str:
+    """What a turn waits for: in a long silence also since when, and how long it may last. A limit is that
+    within an answer; a provider has twice as long to begin."""
+    is_begun = doing != WAITING
+    most = limit if limit is None or is_begun else 2 * limit
+    long = _LONG_SILENCE if is_begun else _LONG_WAIT
+    if silence < (long if most is None else min(long, most / _EARLY_SHARE)):
+        return doing
+    said = f"{doing}, nothing new" if is_begun else "no answer"
+    end = f", waits at most {most.total_seconds():.0f} s" if most is not None else ""
+    return f"{said} for {int(silence.total_seconds())} s{end}"
 
 
 def _context(status: StatusLine) -> str:

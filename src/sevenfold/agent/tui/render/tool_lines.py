@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from sevenfold.agent.loop.turn import ToolEnded
+from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.messages import Block, Text
 
 SLOW_TOOL_TIME = timedelta(seconds=1)
 """From which on it is said how long a tool took."""
+
+
+MAX_TITLE_ROWS = 3
+"""Of a call: a program that was written into a command would fill the screen."""
+
+
+def cut_title(title: str, renderer: TextRenderer) -> str:
+    """What was called, or its beginning where that is long: the whole is there to be unfolded."""
+    from rich.cells import cell_len
+
+    cut = renderer.cut(title, MAX_TITLE_ROWS * (renderer.columns - 2))
+    return cut if cell_len(cut) < cell_len(title) else title
 
 
 def render_tool_head(title: str, seen: ToolEnded, lines: int, most: int) -> str:
@@ -27,6 +41,16 @@ def list_output_lines(content: str | tuple[Block, ...]) -> list[str]:
             for block in content
         )
     return content.rstrip().split("\n") if content.strip() else []
+
+
+TAIL_PREVIEW_LINES = 3
+"""From the end, where a command says how it went."""
+
+
+def cut_output_lines(lines: Sequence[str], most: int, hint: str) -> list[str]:
+    """Of more lines than are shown, the first and the last; `hint` tells how to see the others."""
+    tail = TAIL_PREVIEW_LINES if most > TAIL_PREVIEW_LINES else 0
+    return [*lines[: most - tail], f"… {len(lines) - most} more{hint}", *lines[len(lines) - tail :]]
 
 
 def _count(number: int, thing: str) -> str:

@@ -57,6 +57,14 @@ def _break_word(word: str, start: int, columns: int) -> tuple[list[int], int]:
     return breaks, used
 
 
+def find_hanging_breaks(text: str, columns: int, hang: int) -> list[int]:
+    """The same where what goes on in a new line stands behind so many columns."""
+    first = find_line_breaks(text, columns)[:1]
+    if not first or not text[first[0] :].strip():
+        return []
+    return [first[0], *(first[0] + at for at in find_line_breaks(text[first[0] :], columns - hang))]
+
+
 def wrap_text(text: Text, columns: int) -> list[Text]:
     """Styled text in lines of at most so many columns; its own line breaks stay."""
     wrapped: list[Text] = []

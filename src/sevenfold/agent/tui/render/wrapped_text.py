@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sevenfold.agent.tui.render.word_wrap import find_line_breaks
+from sevenfold.agent.tui.render.word_wrap import find_hanging_breaks
 
 _LEAST_TEXT_COLUMNS = 20
 """Beside a label; with less, the text stands below it."""
@@ -20,11 +20,9 @@ def wrap_plain(text: str, columns: int, hang: int = 0) -> list[str]:
     hang = hang if 0 < hang < room // 2 else 0
     lines: list[str] = []
     for line in text.split("\n"):
-        at = next(iter(find_line_breaks(line, room)), len(line))
-        lines.append(line[:at].rstrip())
-        rest = line[at:]
-        places = [0, *find_line_breaks(rest, room - hang), len(rest)] if rest.strip() else []
-        lines += [f"{'':{hang}}{rest[start:end].rstrip()}" for start, end in pairwise(places)]
+        places = [0, *find_hanging_breaks(line, room, hang), len(line)]
+        parts = [line[start:end].rstrip() for start, end in pairwise(places)]
+        lines += [parts[0], *(f"{'':{hang}}{part}" for part in parts[1:])]
     return lines
 
 
