@@ -38,8 +38,27 @@ MAX_WAITING_BYTES = 300
 """A second, while nothing comes."""
 
 
+WORDS = " ".join(f"word{number}" for number in range(60))
+MIXED = f"""{WORDS}
+a line of its own
+and a third line
+
+| name | kind | meaning |
+|---|---|---|
+| columns | number | how wide the terminal is, at least ten |
+| theme | word | colours for a light or a dark background |
+
+```python
+def check_everything(lines: list[str], *, separator: str = ",") -> list[tuple[str, int]]:
+    return [(line, len(line)) for line in lines]
+```
+
+The end."""
+
+
 def brain(prompt: Prompt) -> str:
-    return ANSWER if "explain" in prompt.last_text else "Short."
+    asked = prompt.last_text
+    return ANSWER if "explain" in asked else MIXED if "mixed" in asked else "Short."
 
 
 @pytest.fixture
@@ -86,6 +105,31 @@ def test_a_streamed_answer_takes_few_bytes_and_clears_no_screen(place: Place, co
         lines = stage.everything.splitlines()
         assert max(map(len, lines)) <= columns
         assert sum("point 3:" in line for line in lines) == 1, "nothing is left behind of what was redrawn"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160, 200])
+def test_lines_tables_and_code_that_streamed_are_whole(place: Place, columns: int) -> None:
+    counted: set[str] = set()
+    marked = re.sub(r"[|`]", " ", MIXED.replace("---", " ").replace("python", " "))
+
+    def is_over() -> bool:
+        counted.update(re.findall(r"↓ (\d+) tokens", stage.shown))
+        return "The end." in stage.shown and is_idle(stage)
+
+    with place.chat(columns=columns) as stage:
+        place.sim.fail(SlowFault(each=timedelta(milliseconds=30)))
+        stage.enter("mixed")
+        stage.wait_until(is_over, "the answer is whole")
+        stage.enter("/quit")
+        assert stage.wait_for_end() == 0
+        said = stage.everything.rpartition("› mixed")[2].partition("› /quit")[0]
+    assert [word for word in marked.split() if word not in said] == [], "no word is lost or torn"
+    assert said.count("word0 ") == said.count("def check_everything") == 1, (
+        "nothing is left of what was redrawn"
+    )
+    assert "\na line of its own\nand a third line\n" in said
+    assert max(map(len, stage.everything.splitlines())) <= columns
+    assert columns < 60 or len(counted) > 1, "how much was written is counted where there is room"
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator
 from datetime import timedelta
@@ -11,11 +12,12 @@ import pytest
 
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
 from tests.stories.living import Place
-from tests.stories.stage import CTRL_O, ESCAPE, Stage
+from tests.stories.stage import CTRL_O, CTRL_R, ESCAPE, Stage
+from tests.stories.walk import WIDTHS, Walk, flatten
 
 pytestmark = pytest.mark.story
 
-UP = "\x1b[A"
+UP, SHIFT_TAB, CTRL_J, CTRL_V, CLEAR = "\x1b[A", "\x1b[Z", "\n", "\x16", "\x15"
 
 
 def brain(prompt: Prompt) -> Reply | str:
@@ -147,3 +149,69 @@ def test_a_background_task_is_a_line_that_lives_and_can_be_opened_and_ended(
         stage.wait_for("task-1 was ended")
         stage.wait_until(lambda: "○ task-1" not in stage.shown, "its line is gone")
         leave(stage)
+
+
+@WIDTHS
+def test_a_chat_begins_with_what_is_in_use_and_its_keys_do_what_they_are_said_to(
+    place: Place, columns: int
+) -> None:
+    with place.chat(columns=columns, PATH=f"{add_clipboard(place)}:{os.environ['PATH']}") as stage:
+        walk = Walk(stage, columns, [])
+        walk.see("sevenfold", "claude-opus-5-5 mode ask session", "project on master")
+        walk.see("? shows keys, /help commands")
+        stage.type("?")
+        walk.see("Shift-Tab the next permission mode", "!command run it and show the model")
+        for mode in ("accept-edits", "plan", "read-only", "ask"):
+            stage.type(SHIFT_TAB)
+            stage.wait_until(lambda mode=mode: mode in stage.shown.split("\n")[-1], f"the mode is {mode}")
+        stage.type(f"one\\\rtwo{CTRL_J}three{ESCAPE}\rfour\r")
+        walk.see("› one two three four", "You said: four")
+        walk.rest()
+        stage.type("look at @alp")
+        stage.wait_until(lambda: "  src/deep/alpha.py" in stage.shown, "it is found by a part of its name")
+        stage.type("\t")
+        stage.wait_until(lambda: read_input(stage) == "› look at @src/deep/alpha.py", "it is in the input")
+        stage.type(CLEAR + CTRL_V)
+        walk.see_now("PNG, 3 kB]")
+        stage.type(CLEAR)
+        walk.rest()
+        see_paste_that_comes_back(walk)
+        walk.check_end()
+
+
+def add_clipboard(place: Place) -> Path:
+    """A folder with a program that prints a clipboard's image; and a file to be found by part of its name."""
+    (place.project / "src" / "deep").mkdir(parents=True)
+    (place.project / "src" / "deep" / "alpha.py").write_text("one = 1\n", encoding="utf-8")
+    (place.root / "shot").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(3_000))
+    program = place.root / "bin" / "wl-paste"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat {place.root / 'shot'}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program.parent
+
+
+def see_paste_that_comes_back(walk: Walk) -> None:
+    """An image that is missing sends nothing, and what was pasted is a token again; the list of what was
+    typed before stays on the screen beside it."""
+    stage, pasted = walk.stage, "\n".join(f"row {number}" for number in range(200))
+    stage.type(f"\x1b[200~{pasted}\x1b[201~")
+    walk.see_now("› [pasted text 1: 200 lines]")
+    stage.type(" @gone.png")
+    walk.see_now("[gone.png: there is no such file]")
+    stage.type(CTRL_O)
+    stage.wait_until(lambda: "row 199 @gone.png" in flatten(stage.shown), "it is opened")
+    stage.type("\r")
+    walk.see("gone.png: there is no such file")
+    walk.see_now("› [pasted text 1: 200 lines] @gone.png")
+    stage.type(CLEAR)
+    walk.rest()
+    stage.type(CTRL_R)
+    walk.see_now("what you typed before")
+    walk.see_now("row 0 row 1 row 2")
+    walk.see_now("type to filter")
+    assert "row 100" not in stage.shown
+    stage.type("\r")
+    walk.see_now("› [pasted text 1: 200 lines] @gone.png")
+    stage.type(CLEAR)
+    walk.rest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from sevenfold.testing import DropFault, Prompt, Reply, Simulator, SlowFault, StatusFault, StreamFault, say
 from tests.stories.living import Place
-from tests.stories.stage import CTRL_C, CTRL_O, ENTER, Stage
+from tests.stories.stage import CTRL_C, CTRL_O, ENTER, ESCAPE, Stage
+from tests.stories.test_chat_screens import MAX_WAITING_BYTES, read_clock
 from tests.stories.test_widths import read_input
 from tests.stories.walk import WIDTHS, Walk, flatten
 
@@ -25,6 +27,8 @@ CALLS = {
     "read": {"read": {"file_path": "nope.txt"}},
     "list": {"shell": {"command": "sleep 1.1; seq 1 50", "access": "read"}},
     "sleep": {"shell": {"command": "echo here; sleep 60", "access": "read"}},
+    "never": {"edit": {"file_path": "long.txt", "old_string": "line 99", "new_string": "line"}},
+    "compute": {"shell": {"command": f"echo {'one two three ' * 80}| wc -w", "access": "read"}},
     "look": {"read": {"file_path": "long.txt"}},
 }
 
@@ -98,6 +102,57 @@ def test_an_answer_that_does_not_come_on_ends(place: Place) -> None:
 
 
 @WIDTHS
+def test_a_connection_that_brings_nothing_is_seen_to_wait_and_can_be_left(place: Place, columns: int) -> None:
+    with place.chat(columns=columns, SEVENFOLD_AGENT_STALL_SECONDS="20") as stage:
+        walk = Walk(stage, columns, [])
+        place.sim.fail(SLOW)
+        stage.enter("wait for it")
+        stage.wait_until(
+            lambda: re.search(r"no answer for \d+ s, waits at most 40 s", flatten(stage.shown)) is not None,
+            "it is said how long nothing came, and how long that may last",
+        )
+        assert "Esc interrupts" in flatten(stage.shown)
+        began, before, first, frames = time.monotonic(), len(stage.raw), read_clock(stage), set[str]()
+        stage.wait_until(
+            lambda: has_moved(stage, frames) and read_clock(stage) >= first + 3, "the line goes on"
+        )
+        assert len(stage.raw) - before <= MAX_WAITING_BYTES * (time.monotonic() - began)
+        stage.type(ESCAPE)
+        walk.see("interrupted; what was done stays done")
+        stage.wait_until(lambda: read_input(stage) == "› wait for it", "the prompt is back")
+        stage.type("\x15")
+        walk.rest()
+        walk.check_end()
+
+
+@WIDTHS
+def test_an_answer_that_stops_half_way_is_seen_to_wait_and_can_be_left(place: Place, columns: int) -> None:
+    with place.chat(columns=columns, SEVENFOLD_AGENT_STALL_SECONDS="12") as stage:
+        walk = Walk(stage, columns, [])
+        place.sim.fail(SlowFault(each=timedelta(seconds=2.5)))
+        stage.enter("talk to me")
+        walk.see_now("word1")
+        stage.wait_until(
+            lambda: (
+                re.search(r"writing, nothing new for \d+ s, waits at most 12 s", flatten(stage.shown))
+                is not None
+            ),
+            "it is said how long nothing came, and how long that may last",
+        )
+        stop(walk)
+        assert "word1" in stage.everything, "what has come stays"
+        walk.enter("and now", "You said: and now")
+        walk.check_end()
+
+
+def has_moved(stage: Stage, frames: set[str]) -> bool:
+    """Whether the sign of the line that says what is done has been several ones by now."""
+    found = re.search(r"(\S) working \d+ s", stage.shown)
+    frames |= {found[1]} if found else set[str]()
+    return len(frames) >= 3
+
+
+@WIDTHS
 def test_ctrl_c_ends_each_phase_and_the_chat_goes_on(place: Place, columns: int) -> None:
     with place.chat(columns=columns) as stage:
         walk, fail = Walk(stage, columns, []), place.sim.fail
@@ -148,10 +203,24 @@ def test_tools_say_how_they_ended_and_what_they_change(place: Place, columns: in
         assert "\n  25\n" not in stage.everything
         stage.type(CTRL_O)
         stage.wait_until(lambda: "\n  25\n" in stage.everything, "it is unfolded")
+        see_long_command(walk, stage)
+        walk.enter("never change it", "✗ edit long.txt failed", "It is over.")
+        assert "allow it?" not in stage.everything, "nobody is asked about what cannot be done"
         see_change(walk, stage)
         walk.check_end()
         assert re.search(r"\nthis session cost \$0\.\d", stage.everything), "what it cost"
         assert "sevenfold chat --resume" in flatten(stage.everything)
+
+
+def see_long_command(walk: Walk, stage: Stage) -> None:
+    """It takes few rows, and can be read whole."""
+    walk.enter("compute", "● shell echo one two three", "… (ctrl-o or /expand)", "240", "It is over.")
+    said = stage.everything.rpartition("› compute")[2]
+    assert sum("two" in line for line in said.split("\n")) <= 4
+    stage.type(CTRL_O)
+    stage.wait_until(
+        lambda: "three | wc -w" in flatten(stage.everything.rpartition("› compute")[2]), "it is unfolded"
+    )
 
 
 def see_change(walk: Walk, stage: Stage) -> None:
@@ -161,9 +230,13 @@ def see_change(walk: Walk, stage: Stage) -> None:
     for line in ("19 line 19", "20 -line 20", "20 +line twenty", "21 line 21"):
         assert line in flatten(stage.everything), line
     stage.wait_until(lambda: stage.is_drawn, "the question is drawn")
+    asked_until = time.monotonic() + 1.5
+    stage.settle(lambda: time.monotonic() > asked_until, "a person thinks about it")
     stage.type("y")
     walk.see("● edit long.txt", "It is over.")
     walk.rest()
+    took = re.search(r"● edit long.txt \(([\d.]+) s\)", flatten(stage.everything))
+    assert took is None or float(took[1]) < 1.5, "the time of a tool is without that of a person"
     assert stage.everything.count("+line twenty") == 1, "what was shown is not shown again"
 
 

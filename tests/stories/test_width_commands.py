@@ -204,6 +204,14 @@ def see_pattern(walk: Walk) -> None:
     walk.stage.type("\r")
     walk.see("shell(git log *) is allowed from now on", "It is done.")
     walk.rest()
+    walk.stage.enter("run git log | cat")
+    walk.see_now("allow it?")
+    walk.stage.wait_until(lambda: walk.stage.is_drawn, "the question is drawn")
+    assert "shell(git log *)" not in walk.stage.shown.rpartition("allow it?")[2], "a pattern covers no pipe"
+    walk.stage.type("\tno pipes, please\r")
+    walk.see("✗ shell git log | cat denied", "no pipes, please", "Then I leave it.")
+    walk.rest()
+    assert flatten(walk.stage.everything).count("no pipes, please") == 1, "a denial is shown once"
 
 
 @WIDTHS
