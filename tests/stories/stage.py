@@ -113,6 +113,8 @@ class Stage:
     """A read may end within a sign: taken for several it would be wider, and lines would break."""
     is_hung_up: bool = False
     """The last one at the other end is gone, and all that it wrote was read."""
+    is_closed: bool = False
+    """Nobody is at this end any more."""
 
     @property
     def shown(self) -> str:
@@ -176,6 +178,12 @@ class Stage:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def hang_up(self) -> int:
+        """Close the window while the program runs, and wait for its end; its exit code."""
+        self.is_closed = True
+        os.close(self.master)
+        return self.process.wait(PATIENCE_SECONDS)
+
     def resize(self, columns: int, rows: int = 24) -> None:
         _set_size(self.master, columns, rows)
         self.screen.resize(rows, columns)
@@ -237,7 +245,8 @@ def staged(
         if process.poll() is None:
             process.kill()
         process.wait()
-        os.close(master)
+        if not stage.is_closed:
+            os.close(master)
 
 
 def _set_size(fd: int, columns: int, rows: int) -> None:

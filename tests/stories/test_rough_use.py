@@ -146,3 +146,27 @@ def test_an_answer_that_stays_cut_short_is_told_to_a_script(tmp_path: Path) -> N
         done = Place(tmp_path, sim).run("chat", "-p", "write a book")
     assert (done.returncode, done.stdout) == (0, "Half\n")
     assert "cut short, after going on 3 times: ask for the rest" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("options", [(), ("--screen-reader",)])
+@pytest.mark.parametrize("doing", ["nothing", "an answer", "a command", "typing"])
+def test_a_window_that_is_closed_ends_the_chat(place: Place, doing: str, options: tuple[str, ...]) -> None:
+    with place.chat(*options) as stage:
+        if doing == "an answer":
+            place.sim.fail(SlowFault(each=timedelta(milliseconds=20)))
+            stage.enter("talk")
+            stage.wait_for("word word")
+        elif doing == "a command":
+            stage.enter("!echo tick; sleep 60")
+            stage.wait_for("tick")
+        elif doing == "typing":
+            stage.type("half a thou")
+        assert stage.hang_up() == 0
+    assert place.leftovers() == []
+
+
+def test_a_window_that_is_closed_while_the_chat_starts_ends_it(place: Place) -> None:
+    with place.open_chat() as stage:
+        stage.wait_for("starting")
+        assert stage.hang_up() != 0
+    assert place.leftovers() == []

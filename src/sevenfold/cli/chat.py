@@ -44,7 +44,7 @@ from sevenfold.agent.tui.headless import (
     run_headless,
 )
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
-from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
+from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory, drop_closed_terminal
 from sevenfold.agent.tui.session_list import (
     PastUsage,
     SessionCard,
@@ -305,7 +305,7 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
             chat = Chat(agent, services, asking, make_keyboard)
             loop = asyncio.get_running_loop()
             for number in EXIT_SIGNALS:
-                loop.add_signal_handler(number, chat.leave)
+                loop.add_signal_handler(number, _leave, chat)
             first = ["/resume"] if is_choosing else []
             await chat.run(*first, cast("str | None", options.prompt) or "", typed=early.lines)
     cost = sum_costs(one.cost for one in chat.spent)
@@ -319,6 +319,11 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
         command = command.replace(": ", ":\n  ")  # the command stays one line, to be copied
     screen.note(f"{command}{billed}")
     return 0
+
+
+def _leave(chat: Chat) -> None:
+    drop_closed_terminal()
+    chat.leave()
 
 
 def _keep_lines(past: InputHistory, lines: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import select
 import sys
 import termios
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from sevenfold.agent.tui.input_keys import MIN_FOLDED_LINES, PastedTexts, add_paste_key, send_or_continue
@@ -152,7 +152,8 @@ class EarlyInput:
 
     def _release(self) -> None:
         if self._saved is not None:
-            termios.tcsetattr(self._source, termios.TCSANOW, self._saved)
+            with suppress(termios.error):  # a terminal that was closed
+                termios.tcsetattr(self._source, termios.TCSANOW, self._saved)
 
     def _read_lines(self) -> list[str]:
         """Whole lines that wait in the terminal."""

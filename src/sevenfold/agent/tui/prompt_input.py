@@ -6,8 +6,11 @@ The input of a chat that still starts uses this module, so it imports nothing th
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import signal
+import stat
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -116,8 +119,15 @@ class BufferedOutput:
             return
         text, self._waiting = "".join(self._waiting), []
         text = text.encode(self.encoding, _ERRORS).decode(self.encoding)
-        self._stream.write(f"{_SYNC_BEGIN}{text}{_SYNC_END}" if _ESCAPE in text else text)
-        self._stream.flush()
+        try:
+            self._stream.write(f"{_SYNC_BEGIN}{text}{_SYNC_END}" if _ESCAPE in text else text)
+            self._stream.flush()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            # The window was closed. The signal for it may come later, or to the shell alone.
+            drop_closed_terminal()
+            signal.raise_signal(signal.SIGHUP)
 
     def hold(self) -> None:
         """Let nothing out before `release`."""
@@ -135,6 +145,15 @@ class BufferedOutput:
             yield
         finally:
             self.release()
+
+
+def drop_closed_terminal() -> None:
+    """Where the terminal is gone, write to nowhere: every write would fail while the session closes."""
+    for fd in (1, 2):
+        if stat.S_ISCHR(os.fstat(fd).st_mode) and not os.isatty(fd):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, fd)
+            os.close(nowhere)
 
 
 # Lines typed before, in every session of this user: for the arrow keys and the search.

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -334,8 +334,9 @@ class PlainTerminal:
         self._is_prompted = True
 
     def _listen(self) -> None:
-        for line in self._source:
-            self._hand_in(line.removesuffix("\n").removesuffix("\r"))
+        with suppress(OSError):  # a terminal that was closed
+            for line in self._source:
+                self._hand_in(line.removesuffix("\n").removesuffix("\r"))
         self._hand_in(None)
 
     def _hand_in(self, line: str | None) -> None:
