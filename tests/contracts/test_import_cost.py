@@ -90,12 +90,13 @@ for module in pkgutil.walk_packages(sevenfold.__path__, "sevenfold."):
 
 
 def child(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run code in a new interpreter that has an empty home and writes no byte code."""
+    """Run code in a new interpreter that has an empty home and no settings, and writes no byte code."""
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("SEVENFOLD_")}
     places = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), str(cwd))
     done = subprocess.run(
         [sys.executable, "-B", "-c", code],
         cwd=cwd,
-        env={**os.environ, **places},
+        env={**outer, **places},
         capture_output=True,
         text=True,
         check=False,
