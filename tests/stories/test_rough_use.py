@@ -170,3 +170,15 @@ def test_a_window_that_is_closed_while_the_chat_starts_ends_it(place: Place) -> 
         stage.wait_for("starting")
         assert stage.hang_up() != 0
     assert place.leftovers() == []
+
+
+@WIDTHS
+def test_ctrl_c_ends_the_tour_and_leaves_nothing(tmp_path: Path, columns: int) -> None:
+    environ = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    with staged([*SEVENFOLD, "tour"], tmp_path, environ, columns=columns) as stage:
+        stage.wait_for("2/10")
+        stage.type(CTRL_C)
+        assert stage.wait_for_end() == 130
+        assert "None" not in stage.everything
+        assert "Traceback" not in stage.everything
+    assert list(tmp_path.iterdir()) == []

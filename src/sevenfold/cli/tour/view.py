@@ -137,7 +137,7 @@ def reading_keys() -> Generator[KeyReader | None]:
         tty.setcbreak(descriptor)
         yield read_key
     finally:
-        with suppress(OSError):
+        with suppress(OSError, termios.error):
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
