@@ -411,7 +411,7 @@ def test_text_after_a_hash_is_remembered(tmp_path: Path) -> None:
     async def story(desk: ChatSetup) -> None:
         desk.keys.enter("# it's pnpm here")
         await desk.keys.wait_for("/memory undo takes it back")
-        assert desk.asked_memory == ["add pnpm-noted '--text=it'\"'\"'s pnpm here'"]
+        assert desk.asked_memory == ["add '--text=it'\"'\"'s pnpm here'"]
 
     play(tmp_path, [], story)
 

@@ -46,6 +46,17 @@ def test_a_memory_is_added_shown_listed_and_found(ask: Ask, parsed: Parse) -> No
     assert item["description"] == "Tag before pushing."
 
 
+def test_a_memory_without_a_name_is_named_after_its_text(ask: Ask, parsed: Parse) -> None:
+    assert "remembered as never-deploy-fridays.md" in ask("add", "-m", "Never deploy on Fridays.")
+    assert "remembered already, as 'never-deploy-fridays'" in ask(
+        "add", "-m", "Never deploy on Fridays.", code=2
+    )
+    assert "remembered as never-deploy-fridays-2.md" in ask("add", "-m", "Never deploy on Fridays!")
+    for text, key in (("本番には触らない", "noted.md"), ("テストは必ず実行する", "noted-2.md")):
+        assert f"remembered as {key}" in ask("add", "-m", text)
+        assert parsed("show", key)["description"] == text
+
+
 def test_a_list_can_be_asked_for_in_json_without_naming_it(ask: Ask, parsed: Parse) -> None:
     ask("add", "style", "-m", "Tabs.", "--type", "feedback")
     ask("add", "goal", "-m", "Ship in May.")

@@ -26,7 +26,6 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.text.safe_text import fence_text, truncate_bytes
-from sevenfold.core.text.stems import make_slug
 
 SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
 MAX_TOLD_BYTES = 30_000
@@ -329,8 +328,7 @@ class ChatInput:
             self.say("it is not remembered", "faint")
             return
         try:
-            words = f"add {make_slug(text)} {shlex.quote(f'--text={text}')}"
-            lines = await asyncio.to_thread(self.services.memories, words)
+            lines = await asyncio.to_thread(self.services.memories, f"add {shlex.quote(f'--text={text}')}")
         except SevenfoldError as error:
             self.say(render_error(error), "error")
             return

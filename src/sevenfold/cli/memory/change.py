@@ -87,16 +87,17 @@ _COMMENT = re.compile(r"<!-- Write the memory here.*?-->\n?", re.DOTALL)
 
 
 def add_memory(options: Namespace, context: MemoryContext) -> int:
-    name = cast("str", options.memory).removesuffix(".md")
-    key = f"{name}.md"
-    if context.project.is_user_wide and key.startswith(TEAM_PREFIX):
-        raise InputError(f"{key!r} would be a team's, and what holds for all your projects is yours alone")
-    if context.memory.find(key) is not None:
+    name = (cast("str | None", options.memory) or "").removesuffix(".md")
+    if context.project.is_user_wide and name.startswith(TEAM_PREFIX):
+        raise InputError(f"{name!r} would be a team's, and what holds for all your projects is yours alone")
+    if name and context.memory.find(f"{name}.md") is not None:
         raise InputError(f"{name!r} is remembered already; `sevenfold memory edit {name}` changes it")
     text = cast("str | None", options.text)
     body = text if text is not None else _typed(context)
     if not body.strip():
         raise InputError("there is nothing to remember; give a text with -m, or pipe one in")
+    name = name or _choose_name(body, context.memory)
+    key = f"{name}.md"
     written = plan_new_memory(
         name,
         body,
@@ -108,6 +109,20 @@ def add_memory(options: Namespace, context: MemoryContext) -> int:
     done = context.memory.commit([written], make_user_origin("added by hand"))
     where = " for all projects" if context.project.is_user_wide else ""
     return context.report(done, f"remembered as {key}{where}")
+
+
+def _choose_name(text: str, memory: MemoryDir) -> str:
+    """From the words of the text; with a number where another memory has that name."""
+    from sevenfold.core.text.stems import make_slug  # not at the top: a listing names nothing
+
+    name = slug = make_slug(text)
+    number = 1
+    while (stored := memory.find(f"{name}.md")) is not None:
+        if stored.memory.body.strip() == text.strip():
+            raise InputError(f"this is remembered already, as {name!r}")
+        number += 1
+        name = f"{slug}-{number}"
+    return name
 
 
 def edit_memory(options: Namespace, context: MemoryContext) -> int:

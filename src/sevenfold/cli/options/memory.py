@@ -87,7 +87,12 @@ def _show(parser: ArgumentParser) -> None:
 
 
 def _add(parser: ArgumentParser) -> None:
-    parser.add_argument("memory", metavar="NAME", help="the topic, in lower case: release-steps")
+    parser.add_argument(
+        "memory",
+        nargs="?",
+        metavar="NAME",
+        help="the topic, in lower case: release-steps (else made from the text)",
+    )
     parser.add_argument("-m", "--text", help="the memory itself (else what is piped in, else $EDITOR)")
     parser.add_argument(
         "--type", choices=MEMORY_TYPE_CHOICES, default="project", help="what kind of thing it is (project)"
