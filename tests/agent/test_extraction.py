@@ -98,6 +98,29 @@ def test_a_turn_that_was_cut_short_is_looked_at_with_the_next(tmp_path: Path) ->
     asyncio.run(tell())
 
 
+@pytest.mark.moves_prefix(reason="the view is compacted, and the look is aside")
+def test_what_waits_is_looked_at_after_a_compaction_too(tmp_path: Path) -> None:
+    async def tell() -> None:
+        text = written("tabs", "Indent with tabs, never with spaces.")
+        steps_of = {EXTRACTION_KIND: [make_response(calls={"memory": text})]}
+        steps = [make_response("I will. " + "Spaces are counted by nobody. " * 2_000), make_response("Done.")]
+        with ScriptedProvider(steps, by_purpose=steps_of) as models:
+            settings = {"extraction": {"writer": "auto", "every_turns": 3}}
+            agent = await Shop(home=tmp_path, provider=models).open(tools=None, settings=settings)
+            await agent.run_turn(TABS)
+            await agent.settle()
+            await agent.compact()
+            await agent.run_turn("Please go on with it.")
+            await agent.settle()
+            await agent.close()
+        look = models.requests[-1]
+        assert TABS in str(look.messages[0])
+        assert len(look.messages) == 3
+        assert kept(tmp_path) == ["Indent with tabs, never with spaces."]
+
+    asyncio.run(tell())
+
+
 @pytest.mark.parametrize("more", [{}, {"extraction": {"writer": "rules"}}, {"dream": {"daily_logs": True}}])
 def test_where_no_memory_is_wanted_nothing_is_asked_nor_written_after_a_turn(
     tmp_path: Path, more: dict[str, dict[str, object]]

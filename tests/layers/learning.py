@@ -70,6 +70,8 @@ class Lesson:
         self.said: list[Message] = []
         self.beside: list[Message] = []
         """What a model is shown and the history does not hold."""
+        self.compacted = 0
+        """How many messages a summary stands for."""
         self.reads: dict[str, str] = {}
         kept = Folder.open(school.root / name, create=True) if is_kept else None
         self.folder = str(school.memory.path)
@@ -99,10 +101,17 @@ class Lesson:
         self.said.append(message)
         return self
 
+    def compact(self) -> Lesson:
+        """All but the last turn leaves the view."""
+        self.compacted = len(self.said) - 2
+        self.beside = [Message("user", "A summary: we looked at modules of the parser.")]
+        return self
+
     def leave(self) -> Lesson:
         """The session is over."""
         history = [RecordedMessage(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]
-        asyncio.run(self.writer.session_ended(ConversationSnapshot(history, [*self.beside, *self.said])))
+        view = [*self.beside, *self.said[self.compacted :]]
+        asyncio.run(self.writer.session_ended(ConversationSnapshot(history, view, self.compacted)))
         return self
 
     def end(self) -> Lesson:

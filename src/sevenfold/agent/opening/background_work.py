@@ -130,7 +130,7 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
         from sevenfold.layers.memory.extraction import drafts
 
         said = tuple(drafts.RecordedMessage(entry.id, entry.message) for entry in session.entries)
-        return drafts.ConversationSnapshot(said, session.parent.messages)
+        return drafts.ConversationSnapshot(said, session.parent.messages, session.first_shown)
 
     async def write(end: TurnEnd) -> None:
         nonlocal answered
@@ -166,9 +166,11 @@ def _make_extraction_writer(
         return result
 
     async def run(brief: ForkBrief, run_tool: ToolRunner, new: Sequence[RecordedMessage]) -> ForkResult:
-        if is_warm():
+        is_shown = any(entry.id == new[0].id for entry in session.entries[session.first_shown :])
+        if is_warm() and is_shown:
             return await session.run_fork(brief, run_tool=run_tool)
-        # To write the whole prefix into the cache again would cost more than all that is learnt is worth.
+        # To write the whole prefix into the cache again would cost more than all that is learnt is worth;
+        # and after a compaction the prefix has a summary where these messages were.
         aside = make_look_request(session.parent.frame, new)
         return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
 

@@ -343,6 +343,38 @@ def test_past_its_share_of_the_session_a_turn_waits_and_is_looked_through_at_the
     found.close()
 
 
+def test_a_turn_that_waits_is_looked_through_though_the_agent_wrote_memory_since(tmp_path: Path) -> None:
+    found = School(tmp_path, ExtractionSettings())
+    lesson = found.session("s1", [make_response("nothing to keep")] * 9)
+    lesson.main_usd = 0.5
+    for number in range(4):
+        lesson.say(f"Please have a look at module {number} of the parser.").end()
+    lesson.say(TABS).end()
+    lesson.say("Remember that we deploy on Fridays.")
+    lesson.call("memory", "remembered", action="write", name="deploys").end()
+    assert {one.reason for one in found.told(ExtractionSkipped) if isinstance(one, ExtractionSkipped)} == {
+        DEFERRED_REASON
+    }
+    lesson.leave()
+    assert "last 6 messages" in str(lesson.models.requests[-1].messages[-1])
+    found.close()
+
+
+def test_a_turn_that_waits_is_checked_against_what_was_said_after_a_compaction_too(tmp_path: Path) -> None:
+    found = School(tmp_path, ExtractionSettings())
+    answer = make_response(calls={"memory": written("tabs", TABS)})
+    lesson = found.session("s1", [make_response("nothing to keep")] * 4 + [answer])
+    lesson.main_usd = 0.5
+    for number in range(4):
+        lesson.say(f"Please have a look at module {number} of the parser.").end()
+    lesson.say(TABS).end()
+    lesson.say("Go on with the lexer, please.").compact().leave()
+    assert found.bodies() == {"tabs.md": TABS}
+    (stored,) = found.memory.scan()
+    assert (stored.origin.said_by, stored.origin.messages) == ("user", ("s1.8",))
+    found.close()
+
+
 def test_every_other_turn_is_half_as_often(tmp_path: Path) -> None:
     found = School(tmp_path, ExtractionSettings(writer="rules", every_turns=2))
     lesson = found.session().say(TABS).end()

@@ -274,6 +274,14 @@ class ConversationSnapshot:
     history: Sequence[RecordedMessage]
     view: Sequence[Message]
     """What a model is shown of it now, with all that was put beside it."""
+    first_shown: int = 0
+    """Where in the history the view begins: a summary stands for what was said before."""
+
+    def restore_view(self, new: Sequence[RecordedMessage]) -> ConversationSnapshot:
+        """With these last messages in the view, also where a compaction has taken them out of it meanwhile:
+        they are what a memory is checked against."""
+        gone = self.history[len(self.history) - len(new) : self.first_shown]
+        return replace(self, view=(*(one.message for one in gone), *self.view)) if gone else self
 
 
 _SHOWN_MESSAGES = 40

@@ -148,8 +148,9 @@ class ExtractionWriter:
             return
         record = await self._read_record()
         new = _since(record.cursor, snapshot.history)
+        facts = self._facts(record, new)
         record = replace(record, turns=record.turns + 1)
-        facts = replace(self._facts(record, new), spent=self._measure_spend())
+        facts = replace(facts, turns=record.turns, spent=self._measure_spend())
         step = choose_extraction_step(facts, self._settings)
         if step == "wait":
             await self._keep(record)
@@ -175,7 +176,7 @@ class ExtractionWriter:
         new = _since(record.cursor, snapshot.history)
         if not self._settings.enabled or not new:
             return
-        facts = self._facts(replace(record, turns=max(1, record.turns)), new, MIN_LAST_WORDS)
+        facts = replace(self._facts(record, new, MIN_LAST_WORDS), turns=max(1, record.turns))
         if facts.has_substance and all(map(is_courtesy, self._find_words(new))):
             self._emit(ExtractionSkipped(self._places.session, COURTESY_REASON))
             return
@@ -188,9 +189,11 @@ class ExtractionWriter:
         self, record: ExtractionRecord, new: Sequence[RecordedMessage], min_words: int = MIN_TAUGHT_WORDS
     ) -> ExtractionFacts:
         messages, words = [spoken.message for spoken in new], self._find_words(new)
+        # Turns that were put off are not done with because the agent writes something down in a later one.
+        is_behind = record.turns >= self._settings.every_turns and any(map(has_substance, words[:-1]))
         return ExtractionFacts(
             turns=record.turns,
-            wrote_memory=has_memory_write(messages, self._places.folder),
+            wrote_memory=not is_behind and has_memory_write(messages, self._places.folder),
             has_words=bool(words),
             has_substance=any(has_substance(own, min_words) for own in words),
             has_model=self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
@@ -207,6 +210,7 @@ class ExtractionWriter:
         topic: Topic,
         tools: ForkTools | None,
     ) -> Topic:
+        snapshot = snapshot.restore_view(new)
         await run_blocking(self._memories.refresh)
         today = self._clock.now().astimezone().date()
         context = GateContext(
