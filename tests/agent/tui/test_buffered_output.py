@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 
-from sevenfold.agent.tui.prompt_input import BufferedOutput
+import pytest
+
+from sevenfold.agent.tui.prompt_input import BufferedOutput, drop_closed_terminal
 
 
 class Log(io.TextIOWrapper):
@@ -42,3 +46,22 @@ def test_nothing_is_written_for_nothing() -> None:
     log = Log()
     BufferedOutput(log).flush()
     assert log.writes == []
+
+
+def test_of_two_outputs_one_that_is_not_open_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, put = os.stat(os.devnull), list[int]()
+
+    def examine(fd: int) -> os.stat_result:
+        if fd == 1:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        return device
+
+    def replace(_: int, fd: int) -> None:
+        put.append(fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", examine)
+        patch.setattr(os, "dup2", replace)
+        patch.setattr(os, "isatty", {1: False, 2: False}.get)
+        drop_closed_terminal()
+    assert put == [2]

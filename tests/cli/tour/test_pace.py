@@ -50,6 +50,14 @@ def test_a_text_waits_until_the_one_before_it_was_read(clock: list[float]) -> No
     assert keys.waits == [pytest.approx(4 * WORD_SECONDS)]
 
 
+def test_a_pasted_text_is_no_key_however_long_it_is(clock: list[float]) -> None:
+    keys = Keys(*[b"x"] * 3_000, b"q")
+    reading = show(keys)
+    reading.wait()
+    assert reading.is_over
+    assert keys.pressed == []
+
+
 def test_work_that_takes_as_long_as_reading_costs_no_time(clock: list[float]) -> None:
     keys = Keys()
     reading = show(keys)

@@ -150,10 +150,11 @@ class BufferedOutput:
 def drop_closed_terminal() -> None:
     """Where the terminal is gone, write to nowhere: every write would fail while the session closes."""
     for fd in (1, 2):
-        if stat.S_ISCHR(os.fstat(fd).st_mode) and not os.isatty(fd):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, fd)
-            os.close(nowhere)
+        with suppress(OSError):  # one that is not open, such as after `2>&-`
+            if stat.S_ISCHR(os.fstat(fd).st_mode) and not os.isatty(fd):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, fd)
+                os.close(nowhere)
 
 
 # Lines typed before, in every session of this user: for the arrow keys and the search.

@@ -66,13 +66,13 @@ class ReadingPace:
 
     def wait(self) -> None:
         """Until what was shown last has been read, or a key skips that."""
-        left = self._ready_at - time.monotonic()
-        if self._is_fast or self._is_skipping or left <= 0:
-            return
-        if self._read_key is None:
-            time.sleep(left)
-        elif key := self._read_key(left):
-            self._press(key)
+        while not (self._is_fast or self._is_skipping) and (left := self._ready_at - time.monotonic()) > 0:
+            if self._read_key is None:
+                time.sleep(left)
+            elif not (key := self._read_key(left)):
+                return
+            else:
+                self._press(key)
 
     def note(self, text: str, show: Callable[[str], None]) -> None:
         """Show a text, which is now being read."""
@@ -89,8 +89,6 @@ class ReadingPace:
             self.is_over = self._is_skipping = True
         elif key in SKIP_KEYS:
             self._is_skipping = True
-        else:
-            self.wait()
 
     @contextmanager
     def showing_work(self) -> Generator[None]:

@@ -97,6 +97,12 @@ def test_what_a_model_adds_is_left_out() -> None:
     assert kept(said, written) == f"{first}.\n\n**Why:** {second}"
 
 
+def test_lines_in_which_nothing_is_replaced_keep_their_spaces() -> None:
+    said, table = "Don't ever force push to shared branches.", "- make      lint"
+    written = f"Never force-push to shared branches.\n\n{table}\n"
+    assert kept(f"{said}\n{table}", written) == f"{said}\n\n{table}"
+
+
 def test_a_second_sentence_of_the_message_is_found_by_one_word() -> None:
     said = "I'm the product manager, not a developer. Explain things without code where you can."
     written = "User is a product manager and no developer; explanations should avoid code."

@@ -240,7 +240,9 @@ def _replace_sentences(body: str, instead: Mapping[str, str], shared: Collection
             elif found:
                 made, rest = made + before + old, behind
         changed = made + rest
-        if changed == line or split_sentences(changed):
+        if changed == line:
+            lines.append(line.rstrip())
+        elif split_sentences(changed):
             lines.append(_GAP.sub(" ", changed).rstrip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
