@@ -56,6 +56,23 @@ def test_a_no_is_heard(text: str, is_no: bool) -> None:
     assert is_negated(text) is is_no
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Keep lines below 100. Describe why in a comment.", 2),
+        ("We are on Python 3. Mark slow tests.", 2),
+        ("Use node 20. Separate the tests.", 2),
+        ("Ab dem 3. März gilt das.", 1),
+        ("Senast den 12. augusti är det klart.", 1),
+        ("Termin to 1. maja 2027.", 1),
+    ],
+)
+def test_a_number_before_a_month_ends_no_sentence_and_before_other_words_it_does(
+    text: str, count: int
+) -> None:
+    assert len(split_sentences(text)) == count
+
+
 def test_sentences_lose_bullets_and_labels() -> None:
     assert split_sentences("- one thing\n\n**Why:** it broke. Twice!\n> quoted\n---") == (
         *("one thing", "it broke.", "Twice!", "quoted"),

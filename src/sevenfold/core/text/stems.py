@@ -21,9 +21,14 @@ UNSPACED_CHARS = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _ALNUM = re.compile(r"[^\W_]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_MONTH = (
+    r"jan(?:uar\w*)?|feb(?:r\w+)?|m[aä]r(?:[zst]|ca|ts|zo)?|apr(?:il\w?)?|ma(?:ja?|i)|jun[ih]?|jul[ih]?|aug(?:ust\w?)?"
+    r"|sep(?:t(?:ember\w?)?)?|okt(?:ober\w?)?|nov(?:ember\w?)?|de[zsc](?:ember\w?)?"
+)
+"""Behind a number with a dot, in languages that write a day so. "Describe" and "Mark" begin a sentence."""
 SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bz\.B\.)[\"')\]]*\s+"
-    r"(?!(?<=\d\.\s)(?:\d|(?:jan|feb|m[aä]r|apr|ma[ij]|jun|jul|aug|sep|okt|nov|de[zsc])\w*\b))"
+    rf"(?!(?<=\d\.\s)(?:\d|(?:{_MONTH})\b))"
     rf"|\n+|(?<=;)\s+|(?<=[。！？])|(?<={UNSPACED_CHARS}[!?])(?={UNSPACED_CHARS})",
     re.IGNORECASE,
 )
