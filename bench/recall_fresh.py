@@ -56,9 +56,12 @@ def read_fresh_directories() -> list[FreshFile]:
     return cast("list[FreshFile]", json.loads(_FILE.read_text(encoding="utf-8")))
 
 
+def list_texts(found: FreshFile) -> dict[str, str]:
+    return {one["key"]: f"{one['description']}\n{one['body']}" for one in found["memories"]}
+
+
 def measure_fresh(found: FreshFile, encoder: TextEncoder | None, cache: Path | None) -> FreshFigures:
-    texts = {one["key"]: f"{one['description']}\n{one['body']}" for one in found["memories"]}
-    directory = Directory(texts, encoder, cache, is_named=True)
+    directory = Directory(list_texts(found), encoder, cache, is_named=True)
 
     def show(prompt: str) -> list[str]:
         return directory.names(choose_recalled(directory.find(prompt), RecallFacts(), SETTINGS))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.layers.memory.recall.asking import OWN_QUESTION_FACTOR, QUESTION_FACTOR, weigh_asking
+from sevenfold.layers.memory.recall.asking import OTHER_FACTOR, weigh_asking
 from sevenfold.layers.memory.recall.finder import recall
+from sevenfold.layers.memory.recall.policy import OWN_QUESTION_FACTOR, QUESTION_FACTOR
 from sevenfold.store.memory.directory import MemoryDir
 
 IDLE = (
@@ -50,9 +51,10 @@ def test_an_edit_of_the_text_at_hand_asks_for_less_than_another() -> None:
     assert weigh_asking("rename this field to value") < weigh_asking("rename the billing topic") < 1
 
 
-def test_a_prompt_of_no_known_form_is_taken_as_it_is() -> None:
-    assert weigh_asking("the upstream limits our rate, restore the intended budget of attempts") == 1
-    assert weigh_asking("") == 1
+def test_a_prompt_of_no_known_form_asks_for_less_than_a_question_and_more_than_an_edit() -> None:
+    prompt = "the upstream limits our rate, restore the intended budget of attempts"
+    assert weigh_asking(prompt) == weigh_asking("") == OTHER_FACTOR
+    assert weigh_asking("rename the billing topic") < OTHER_FACTOR < QUESTION_FACTOR
 
 
 def test_a_thank_you_that_goes_on_with_a_question_is_a_question() -> None:

@@ -13,8 +13,11 @@ from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.text.safe_text import find_fences
 from sevenfold.layers.context import REMINDER_TAG, render_index_change
+from sevenfold.layers.memory.recall.asking import EDIT_FACTOR
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,
+    OWN_QUESTION_FACTOR,
+    QUESTION_FACTOR,
     RECALL_TAG,
     ManifestLine,
     RecallCandidate,
@@ -71,11 +74,31 @@ def test_a_long_prompt_has_to_share_as_much_more() -> None:
 
 
 def test_a_meaning_can_carry_what_words_do_not_and_hold_back_what_they_do() -> None:
-    few = replace(SURE, evidence=0.25)
+    few = replace(SURE, evidence=0.25, asking=QUESTION_FACTOR)
     assert estimate_certainty(few) < MIN_CERTAINTY <= estimate_certainty(replace(few, margin=5.0))
     some = replace(SURE, evidence=0.95)
     assert estimate_certainty(replace(some, margin=-1.0)) < MIN_CERTAINTY <= estimate_certainty(some)
     assert estimate_certainty(replace(SURE, margin=-6.0)) < MIN_CERTAINTY
+
+
+def test_a_meaning_alone_brings_a_memory_to_a_question_only() -> None:
+    near = replace(SURE, evidence=0.0, words=(), margin=6.0)
+    assert (
+        estimate_certainty(near) < MIN_CERTAINTY <= estimate_certainty(replace(near, asking=QUESTION_FACTOR))
+    )
+
+
+def test_a_question_about_our_own_things_is_not_held_back_by_how_strange_it_sounds() -> None:
+    strange = replace(SURE, evidence=0.8, margin=-6.0)
+    assert estimate_certainty(replace(strange, asking=QUESTION_FACTOR)) < MIN_CERTAINTY
+    assert estimate_certainty(replace(strange, asking=OWN_QUESTION_FACTOR)) >= MIN_CERTAINTY
+
+
+def test_one_word_is_not_enough_for_an_edit_however_rare_it_is() -> None:
+    named = replace(SURE, evidence=2.0, words=("order",), asking=EDIT_FACTOR)
+    assert estimate_certainty(named) < MIN_CERTAINTY
+    assert estimate_certainty(replace(named, words=("order", "invoic"))) >= MIN_CERTAINTY
+    assert estimate_certainty(replace(named, asking=QUESTION_FACTOR)) >= MIN_CERTAINTY
 
 
 def test_nothing_is_recalled_where_nothing_is_certain() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 
+from sevenfold.layers.memory.recall.policy import OWN_QUESTION_FACTOR, QUESTION_FACTOR
+
 MAX_REQUEST_WORDS = 14
 """A longer prompt says more than its form does."""
 
-QUESTION_FACTOR, OWN_QUESTION_FACTOR = 1.25, 2.0
-"""Of a question, and of one about "our" things or the person's own: docs/decisions/028-ranking.md compares
-others."""
+OTHER_FACTOR = 0.93
+"""Of what no form fits: people ask for what was noted mostly with a question."""
 TALK_FACTOR, CHECKOUT_FACTOR, WORLD_FACTOR, FORMAT_FACTOR = 0.3, 0.4, 0.4, 0.4
 HERE_QUESTION_FACTOR, HERE_EDIT_FACTOR, EDIT_FACTOR = 0.7, 0.55, 0.8
 """Of what is asked or wanted of the text at hand ("rename this field"), and of another edit."""
@@ -135,7 +136,7 @@ _EDIT = _words(
 
 
 def weigh_asking(prompt: str) -> float:
-    """How much what a memory shares with such a prompt counts: 1 where its form says nothing."""
+    """How much what a memory shares with such a prompt counts: more than 1 for a question to the project."""
     text = " ".join(prompt.casefold().split())
     words = _WORD.findall(text)
     at = next((at for at, word in enumerate(words) if word not in _LEAD), len(words))
@@ -154,7 +155,7 @@ def weigh_asking(prompt: str) -> float:
         return HERE_QUESTION_FACTOR if is_here else QUESTION_FACTOR
     if is_short and first in _EDIT:
         return HERE_EDIT_FACTOR if is_here else EDIT_FACTOR
-    return 1.0
+    return OTHER_FACTOR
 
 
 def _weigh_form(text: str, *, has_mark: bool) -> float | None:

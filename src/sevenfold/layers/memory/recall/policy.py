@@ -101,8 +101,12 @@ class RecallFacts:
 
 MIN_CERTAINTY = 0.5
 """Of the most certain among the first memories; with less, nothing is recalled. Of prompts that ask for
-nothing at most one in forty brings something, of requests about the code at hand one
-in nine, by words: docs/decisions/028-ranking.md."""
+nothing at most one in fifty brings something, of requests about the code at hand one
+in ten: docs/decisions/028-ranking.md."""
+
+QUESTION_FACTOR, OWN_QUESTION_FACTOR = 1.4, 2.5
+"""Of a question, and of one about "our" things or the person's own: docs/decisions/028-ranking.md compares
+others."""
 
 _FULL_EVIDENCE = 0.9
 """Nearly what a word weighs that hardly any memory holds: two that a few hold will do, or one in a memory of
@@ -113,10 +117,14 @@ _LONG_PROMPT = 15.0
 as much more has to speak for a memory."""
 
 _MOST_WORDS = 1.2
-"""What words count at most beside a meaning, so that a meaning that is far off is heard."""
+"""What words count at most beside a meaning, so that a meaning that is far off is heard; and one word alone
+where the prompt is no question."""
 
 _MARGIN_WEIGHT, _USUAL_MARGIN = 0.25, 1.0
 """How much a meaning counts, and the margin that counts for nothing, in standard deviations."""
+
+_MOST_MEANING = 0.4
+"""What a meaning counts at most where the prompt is no question: work on code lies near to notes of code."""
 
 _MIN_SCORE_SHARE = 0.15
 """Lower in the ranking, no right answer was found on any set."""
@@ -132,8 +140,14 @@ def estimate_certainty(candidate: RecallCandidate) -> float:
     """From 0 to 1: how sure it is that the prompt is about this memory, comparable between prompts."""
     asked = candidate.rare_words / candidate.share if candidate.share else 0.0
     strength = candidate.evidence / _FULL_EVIDENCE * min(1.0, _LONG_PROMPT / max(1.0, asked))
+    is_question = candidate.asking > 1
+    if candidate.margin is not None or (len(candidate.words) == 1 and not is_question):
+        strength = min(strength, _MOST_WORDS)
     if candidate.margin is not None:
-        strength = min(strength, _MOST_WORDS) + _MARGIN_WEIGHT * (candidate.margin - _USUAL_MARGIN)
+        # A question about our own things is not held back by how strange it sounds.
+        margin = max(candidate.margin, 0.0) if candidate.asking >= OWN_QUESTION_FACTOR else candidate.margin
+        meaning = _MARGIN_WEIGHT * (margin - _USUAL_MARGIN)
+        strength += meaning if is_question else min(meaning, _MOST_MEANING)
     return 1 - 0.5 ** max(0.0, strength * candidate.asking)
 
 
