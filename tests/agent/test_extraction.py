@@ -116,6 +116,7 @@ def test_what_waits_is_looked_at_after_a_compaction_too(tmp_path: Path) -> None:
         look = models.requests[-1]
         assert TABS in str(look.messages[0])
         assert len(look.messages) == 3
+        assert [one.who for one in agent.session.spent if one.calls] == ["main", EXTRACTION_KIND]
         assert kept(tmp_path) == ["Indent with tabs, never with spaces."]
 
     asyncio.run(tell())

@@ -398,24 +398,24 @@ class Session:
             await self._write_log()
 
     async def run_fork(
-        self, brief: ForkBrief, *, run_tool: ToolRunner | None = None, on_delta: OnDelta | None = None
+        self,
+        brief: ForkBrief,
+        *,
+        run_tool: ToolRunner | None = None,
+        on_delta: OnDelta | None = None,
+        parent: ModelRequest | None = None,
     ) -> ForkResult:
-        """Run a fork on what was said so far. It is billed under its kind, and monitored like all calls.
+        """Run a fork on what was said so far, or on another request that tells of it. It is billed under its
+        kind, and monitored like all calls.
 
         The session may continue meanwhile; the fork does not see what is added.
         """
         self._refuse_if_closed()
         if self._forks is None:
             raise InputError(f"a {brief.kind} fork needs a model; open the session with a provider")
+        shown, emit = parent or self.parent, self._emit
         try:
-            return await run_fork(
-                self.parent,
-                brief,
-                self._forks,
-                run_tool=run_tool,
-                on_delta=on_delta,
-                emit=self._emit,
-            )
+            return await run_fork(shown, brief, self._forks, run_tool=run_tool, on_delta=on_delta, emit=emit)
         finally:
             # Its bill is a record too, and perhaps nothing else is written after it.
             await self._journal.flush()

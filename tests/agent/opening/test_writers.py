@@ -160,6 +160,7 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
         assert len(shop.noted.of("ToolDenied")) == 4
         asked = [request for request in models.requests if request.purpose == "living doc"]
         assert {request.frame.model for request in asked} == {CHEAPEST}
+        assert {one.who: one.calls for one in agent.session.spent}["living doc"] == len(asked)
         assert [tool["name"] for tool in asked[0].frame.tools] == ["edit"]
         assert "What does the parser read?" in str(asked[0].messages[0])
 

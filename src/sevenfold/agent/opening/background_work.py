@@ -92,9 +92,7 @@ def add_doc_writer(
 
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
         aside = _choose_aside(agent, brief, catalog)
-        if aside is None:
-            return await agent.session.run_fork(brief, run_tool=run_tool)
-        return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
+        return await agent.session.run_fork(brief, run_tool=run_tool, parent=aside)
 
     @cache
     def make_writer() -> DocWriter:
@@ -172,7 +170,7 @@ def _make_extraction_writer(
         # To write the whole prefix into the cache again would cost more than all that is learnt is worth;
         # and after a compaction the prefix has a summary where these messages were.
         aside = make_look_request(session.parent.frame, new)
-        return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
+        return await session.run_fork(brief, run_tool=run_tool, parent=aside)
 
     def measure_spend() -> ExtractionSpend | None:
         return add_extraction_spend({one.who: one.cost for one in session.spent})
