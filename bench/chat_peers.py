@@ -14,12 +14,13 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -194,8 +195,19 @@ def opened(chat: PeerChat, agents: Path, slowness: SlowFault) -> Generator[Stage
         }
         chat.configure(home, url)
         command = chat.command(agents, url)
-        with staged(command, project, environ, columns=COLUMNS, rows=ROWS) as stage:
-            yield stage
+        try:
+            with staged(command, project, environ, columns=COLUMNS, rows=ROWS) as stage:
+                yield stage
+        finally:
+            end_daemons(folder)
+
+
+def end_daemons(home: str) -> None:
+    """Some start a process that outlives their window."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"HOME={home}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def wait_for_input(stage: Stage, chat: PeerChat) -> float:
