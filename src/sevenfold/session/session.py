@@ -393,7 +393,7 @@ class Session:
             self._clearing.read_back(reply)
             answer = self._conversation.record_reply(reply, started, resent_at)
             self._sync.answered(answer, None if self._is_followed else self.history)
-            self._notes.responded(self.parent)
+            self._notes.responded(lambda: self.parent)
             await self._journal.flush()
             await self._write_log()
 

@@ -84,8 +84,7 @@ class NotesDraft:
 
     def __init__(self, text: str) -> None:
         self.text: str = text
-        self.edits = 0
-        self.misses = 0
+        self.edits = self.misses = 0
 
     async def run(self, use: ToolUse) -> ToolResult:
         old, new = _given(use, OLD_TEXT_KEYS), _given(use, NEW_TEXT_KEYS)
@@ -157,9 +156,7 @@ class NotesWriter:
     ) -> None:
         self._folder = session
         self._file = NotesFile(session, clock=clock)
-        self._name = name
-        self._settings = settings
-        self._texts = texts
+        self._name, self._settings, self._texts = name, settings, texts
         self._provider = provider
         self._spill = spill
         self._emit = emit
@@ -212,8 +209,7 @@ class NotesWriter:
         if self._is_outdated:
             return self._loaded(None, 0)
         found = await run_blocking(self._read)
-        covered = found.record.covered_by(found.text)
-        return self._loaded(found.text, covered)
+        return self._loaded(found.text, found.record.covered_by(found.text))
 
     def _loaded(self, text: str | None, covered: int) -> LoadedNotes:
         if text is None:
@@ -390,6 +386,8 @@ class NotesLayer(ConversationListener):
         self._settings, self._template, self._clock, self._emit = settings, template, clock, emit
         self._ids: list[RecordId] = []
         self._memory = StructuralNotes()
+        self._unread: list[HistoryMessage] = []
+        """Messages that `_memory` does not have yet: without a file, only a compaction reads the notes."""
         self._earlier: list[RecordId] = []
         """Messages of a resumed session that are not among the conversation's entries."""
         self._base = StructuralNotes()
@@ -413,7 +411,7 @@ class NotesLayer(ConversationListener):
         if self._count_extra(kept) <= 0:
             return
         self._ids = list(self._earlier)
-        self._memory = deepcopy(self._base)
+        self._memory, self._unread = deepcopy(self._base), []
         if self._writer is not None:
             self._writer.start_over(deepcopy(self._base))
         for entry in self._conversation.entries[:kept]:
@@ -422,7 +420,7 @@ class NotesLayer(ConversationListener):
     def _add(self, entry: HistoryMessage) -> None:
         self._ids.append(entry.id)
         if self._writer is None:
-            self._memory.add(entry.message, entry.origin)
+            self._unread.append(entry)
         else:
             self._writer.add(entry.message, entry.origin)
 
@@ -448,10 +446,10 @@ class NotesLayer(ConversationListener):
                     self._base.add(message)
                 seen.add(name)
 
-    def responded(self, parent: ModelRequest) -> None:
+    def responded(self, build_parent: Callable[[], ModelRequest]) -> None:
         """An answer came: the notes are brought up to date if that is due."""
         if self._writer is not None:
-            self._writer.responded(self._conversation.said_tokens, parent)
+            self._writer.responded(self._conversation.said_tokens, build_parent())
 
     async def read_sources(self, *, writes: bool = True) -> NotesSources:
         """What a compaction may use. Without `writes` nothing is waited for, and no file changes."""
@@ -459,6 +457,9 @@ class NotesLayer(ConversationListener):
             # One more may be an answer that the caller's list has not shown yet.
             self._forget_dropped(len(self._conversation.entries))
         if self._writer is None:
+            for entry in self._unread:
+                self._memory.add(entry.message, entry.origin)
+            self._unread.clear()
             text = self._memory.render(self._settings, self._template)
             return NotesSources(text, self._place(self._ids[-1:]), self._template, text)
         try:
