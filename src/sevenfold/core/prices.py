@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow, localcontext
 from typing import ClassVar
@@ -83,14 +83,17 @@ class ModelSettings:
 @dataclass(frozen=True, slots=True)
 class Catalog:
     models: tuple[Model, ...] = MODELS
+    _by_name: Mapping[str, Model] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {model.name: model for model in self.models})
 
     def find(self, name: str, emit: Emit = ignore_event) -> Model:
         """The model of that name, in any spelling; for an unknown one a cautious stand-in, and an event.
 
         A model of the user's own that has no price is an event too.
         """
-        table = {model.name: model for model in self.models}
-        is_long = has_long_suffix(name)
+        table, is_long = self._by_name, has_long_suffix(name)
         found = next((table[spelling] for spelling in list_name_variants(name) if spelling in table), None)
         if found is None:
             found = make_local_model(name) if is_local_model(name) else _find_unlisted(name)
@@ -104,7 +107,7 @@ class Catalog:
 
     def with_overrides(self, overrides: Mapping[str, ModelSettings]) -> Catalog:
         """This table with a user's models and prices laid over it."""
-        table = {model.name: model for model in self.models}
+        table = dict(self._by_name)
         for name, settings in overrides.items():
             table[name] = _overridden(name, self.find(name), settings)
         return Catalog(tuple(table.values()))
@@ -273,14 +276,14 @@ class Cost:
             return self.read + self.written_5m + self.written_1h + self.fresh + self.output
 
     def __add__(self, other: Cost) -> Cost:
-        with localcontext(_EXACT):
-            return Cost(
-                read=self.read + other.read,
-                written_5m=self.written_5m + other.written_5m,
-                written_1h=self.written_1h + other.written_1h,
-                fresh=self.fresh + other.fresh,
-                output=self.output + other.output,
-            )
+        add = _EXACT.add
+        return Cost(
+            read=add(self.read, other.read),
+            written_5m=add(self.written_5m, other.written_5m),
+            written_1h=add(self.written_1h, other.written_1h),
+            fresh=add(self.fresh, other.fresh),
+            output=add(self.output, other.output),
+        )
 
 
 NO_COST = Cost()
@@ -311,6 +314,8 @@ def compute_cost(
             f"a sum of {usage.requests} requests has no price: tiers and multipliers hold for each alone; "
             "price each one and add the costs"
         )
+    if not usage.iterations:
+        return _run_cost(_Run(usage, model), usage, when)
     inside = [
         _Run(item, _own(item, model, catalog))
         for item in usage.iterations
@@ -328,22 +333,19 @@ def compute_uncached_cost(
     usage: Usage, model: Model, *, when: date | None = None, catalog: Catalog = CATALOG
 ) -> Cost | None:
     """What the same request would have cost with no prompt cache: every prompt token fresh."""
-    bare = replace(
-        usage,
-        **_uncached(usage),
-        iterations=tuple(replace(item, **_uncached(item)) for item in usage.iterations),
-    )
+    runs = tuple(replace(item, **_uncached(item)) for item in usage.iterations)
+    bare = replace(usage, **_uncached(usage), iterations=runs)
     return compute_cost(bare, model, when=when, catalog=catalog)
 
 
 def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
     """All of them together; None when one of them is not known, since a part is no total."""
-    total = NO_COST
+    total: Cost | None = None
     for item in costs:
         if item is None:
             return None
-        total += item
-    return total
+        total = item if total is None else total + item
+    return NO_COST if total is None else total
 
 
 def _uncached(counts: TokenCounts) -> dict[str, int]:

@@ -86,6 +86,8 @@ class Usage(TokenCounts):
     @property
     def billed(self) -> Usage:
         """All tokens that were billed, those of untotaled runs included, without the list of runs."""
+        if not self.iterations:
+            return self
         beside = (
             Usage(
                 fresh=run.fresh,
