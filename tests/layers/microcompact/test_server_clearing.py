@@ -184,6 +184,13 @@ def test_the_parameters_say_so_and_what_the_caller_clears_stays() -> None:
     assert made.apply(sent) is sent
 
 
+def test_an_edit_of_thinking_by_the_caller_has_its_header_before_anything_is_cleared() -> None:
+    edit = JsonObject({"type": CLEAR_THINKING, "keep": "all"})
+    params = JsonObject({CONTEXT_MANAGEMENT_PARAM: JsonObject({"edits": (edit,)})})
+    sent = clearing(*uses(6)).apply(replace(FRAME, params=params))
+    assert (sent.params, sent.betas) == (params, ("mine", CONTEXT_MANAGEMENT_BETA))
+
+
 def test_another_view_keeps_what_is_cleared_only_if_it_begins_the_same() -> None:
     made = clearing(*uses(6))
     made.deepen(4)

@@ -348,7 +348,8 @@ class ServerClearing:
 
     def apply(self, frame: RequestParams) -> RequestParams:
         """The parameters with the clearing instruction, unless the caller clears results itself."""
-        if not takes_our_edit(frame.params):
+        has_edits = self.depth or self.settings.thinking_turns or CONTEXT_MANAGEMENT_PARAM in frame.params
+        if not has_edits or not takes_our_edit(frame.params):
             return frame
         params = add_clearing(frame.params, self.depth, len(self._uses), self.excluded, self.settings)
         if params is frame.params:

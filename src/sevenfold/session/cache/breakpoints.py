@@ -135,7 +135,7 @@ class RequestBuilder(ConversationListener):
     def _find_params(self) -> RequestParams:
         """Equal parameters stay the same object, which is compared faster."""
         params = self._clearing.apply(self._conversation.request_params())
-        if params != self._params:
+        if params is not self._params and params != self._params:
             self._params = params
         return self._params
 
@@ -180,7 +180,9 @@ class BreakpointPlanner:
         """Ours for this view; the caller's own stay where they are, and are marked again beside them."""
         self._forget_dead(now)
         spot = self._stand(view, standing) if standing else None
-        facts = replace(self._facts, caller=(*self._facts.caller, *caller), standing=spot)
+        facts = self._facts
+        if caller or spot is not None:
+            facts = replace(facts, caller=(*facts.caller, *caller), standing=spot)
         self._placement = plan_breakpoints(view, facts, self.settings, self._state)
         self._state = self._placement.state
         return (*caller, *self._placement.breakpoints)

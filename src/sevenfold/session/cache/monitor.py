@@ -278,9 +278,7 @@ class CacheMonitor:
             )
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
-        # What the provider clears for us changes only with a cut.
-        is_exact = clears_exactly(request.frame.params) and not sent.is_cut
-        if promised is None or run.read >= expected or (_is_edited(reply) and not is_exact):
+        if promised is None or run.read >= expected or _is_excused(request, reply, is_cut=sent.is_cut):
             return CacheOutcome(
                 expected_tokens=expected, read_tokens=run.read, cause=None, diagnostics=diagnosed, cost=price
             )
@@ -370,6 +368,11 @@ def _promise(request: ModelRequest, reply: ModelResponse, started: datetime) -> 
     is_long = run.written_1h and not run.written_5m
     ttl = marks[-1].ttl if marks else ONE_HOUR if is_long else FIVE_MINUTES
     return CachedPrefix(run.read + run.written, started, ttl)
+
+
+def _is_excused(request: ModelRequest, reply: ModelResponse, *, is_cut: bool) -> bool:
+    """Whether the provider changed the prompt. What it clears for us changes only with a cut."""
+    return _is_edited(reply) and (is_cut or not clears_exactly(request.frame.params))
 
 
 def _is_edited(reply: ModelResponse) -> bool:
