@@ -31,16 +31,15 @@ from sevenfold.core.messages import (
 
 def replace_block_surrogates(block: Block) -> Block:
     """The block itself where all its text is sound."""
-    return block if all(replace_lone_surrogates(text) is text for text in _texts(block)) else _mended(block)
+    return block if _is_sound_block(block) else _mended(block)
 
 
-def _texts(block: Block) -> Iterator[str]:
+def _is_sound_block(block: Block) -> bool:
+    if not all(map(_is_sound, _own_values(block))):
+        return False
     if isinstance(block, ToolResult) and isinstance(block.content, tuple):
-        for item in block.content:
-            yield from _texts(item)
-    yield from _texts_within(_own_values(block))
-    if not isinstance(block, Opaque) and block.extra is not EMPTY_OBJECT:
-        yield from _texts_within(block.extra)
+        return _is_sound(block.extra) and all(map(_is_sound_block, block.content))
+    return isinstance(block, Opaque) or _is_sound(block.extra)
 
 
 def _own_values(block: Block) -> tuple[Json, ...]:
@@ -63,17 +62,12 @@ def _own_values(block: Block) -> tuple[Json, ...]:
             return (block.wire,)
 
 
-def _texts_within(value: Json) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, JsonObject):
-            yield from item
-            waiting += item.values()
-        elif isinstance(item, tuple):
-            waiting += item
+def _is_sound(value: Json) -> bool:
+    if isinstance(value, str):
+        return replace_lone_surrogates(value) is value
+    if isinstance(value, JsonObject):
+        return all(map(_is_sound, value)) and all(map(_is_sound, value.values()))
+    return all(map(_is_sound, value)) if isinstance(value, tuple) else True
 
 
 def _mended(block: Block) -> Block:  # noqa: PLR0911 - one return a block type is the table

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import dropwhile
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -222,6 +223,7 @@ _OWN_NAMES: Mapping[str, str] = {
 """By Claude Code's name, normalized: the tool of ours that does its work, where it is called otherwise."""
 
 
+@lru_cache(maxsize=500)
 def find_tool(name: str) -> ToolKind | None:
     """What is known of a tool of this name; None: nothing."""
     return None if name.startswith(MCP_PREFIX) else TOOLS.get(normalize(name))
