@@ -205,8 +205,9 @@ class BreakpointPlanner:
         # A clock may be set back.
         self._oldest = min(self._oldest or started, started)
         self._state, self._placement = self._placement.answered(), None
-        kept = {*self._state.written, self._state.standing}
-        self._touched = {spot: when for spot, when in self._touched.items() if spot in kept}
+        if len(self._touched) > 2 * len(self._state.written):
+            kept = {*self._state.written, self._state.standing}
+            self._touched = {spot: when for spot, when in self._touched.items() if spot in kept}
 
     def _forget_dead(self, now: datetime) -> None:
         """Drop expired positions: a breakpoint there would read nothing, where an older one might."""

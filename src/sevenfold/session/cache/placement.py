@@ -141,7 +141,8 @@ class BreakpointPlan:
 
     def answered(self) -> BreakpointState:
         """To plan the next request with, once this one was answered: only then has the provider written."""
-        known = sorted({*self.state.written, *self.spots})
+        # All but the new ones are in order, and stay so in a dict: sorting them again takes one pass.
+        known = sorted(dict.fromkeys((*self.state.written, *self.spots)))
         return replace(self.state, written=tuple(known[-_KEPT:]), standing=self.standing)
 
 
@@ -158,21 +159,22 @@ def plan_breakpoints(
     if not settings.enabled or facts.breakpoints == 0 or seen.end is None:
         return BreakpointPlan((), seen)
     kept = [*facts.caller, *_automatic(facts, seen.end)]
+    marked = {_order(mark) for mark in kept}
     spots: list[BlockPosition] = []
-    chosen: list[Breakpoint] = []
+    chosen: dict[tuple[int, int, int], Breakpoint] = {}
     for wanted in _wanted(facts, seen):
         if isinstance(wanted, BlockPosition) and not _stands(view, wanted):
             continue
         place = wanted if isinstance(wanted, Breakpoint) else _at(wanted)
-        is_marked = any(_order(place) == _order(mark) for mark in kept)
-        if not is_marked and len(chosen) == free:
+        order = _order(place)
+        if order not in marked and len(chosen) == free:
             break
         if isinstance(wanted, BlockPosition):
             spots.append(wanted)
-        if not is_marked and not any(_order(place) == _order(mark) for mark in chosen):
-            chosen.append(replace(place, ttl=_legal_ttl(place, settings.lifetime, kept)))
+        if order not in marked and order not in chosen:
+            chosen[order] = replace(place, ttl=_legal_ttl(place, settings.lifetime, kept))
     standing = facts.standing if facts.standing in spots else None
-    return BreakpointPlan(tuple(sorted(chosen, key=_order)), seen, tuple(spots), standing)
+    return BreakpointPlan(tuple(chosen[order] for order in sorted(chosen)), seen, tuple(spots), standing)
 
 
 def collect_breakpoint_facts(
