@@ -158,12 +158,18 @@ def read_object(data: bytes | str) -> JsonObject:
     return value
 
 
+_ENCODERS = {
+    sort_keys: json.JSONEncoder(
+        ensure_ascii=False, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False
+    )
+    for sort_keys in (False, True)
+}
+
+
 def write_json(value: Json, *, sort_keys: bool = False) -> bytes:
     """Compact UTF-8 on one line. A lone surrogate, which UTF-8 cannot hold, is written as its escape."""
     try:
-        text = json.dumps(
-            thaw(value), ensure_ascii=False, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False
-        )
+        text = _ENCODERS[sort_keys].encode(thaw(value))
     except TypeError:
         text = _spell(value, sort_keys=sort_keys)
     return text.encode("utf-8", "backslashreplace")

@@ -163,15 +163,15 @@ class MessageNormalizer:
                 Message("assistant", (Text(NO_REPLY),)), "no reply", "a user speaks after the system"
             )
         message = self._with_results_first(message)
-        has_results = any(isinstance(block, ToolResult) for block in message.blocks)
         is_told = any(not isinstance(block, ToolResult) for block in message.blocks)
+        answered = _answered(message)
         if is_told:
-            self._answer_open(but=_answered(message))
-        if not has_results:
+            self._answer_open(but=answered)
+        if not answered:
             self._release_as_text()
         self._show(message, self._count)
-        self._open = {own: original for own, original in self._open.items() if own not in _answered(message)}
-        if has_results and not self._open:
+        self._open = {own: original for own, original in self._open.items() if own not in answered}
+        if answered and not self._open:
             self._release_as_text()
 
     def _with_results_first(self, message: Message) -> Message:

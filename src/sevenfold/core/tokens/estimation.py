@@ -319,25 +319,27 @@ class Calibration:
 
     def learn(self, mix: TokenMix, billed: float) -> Calibration:
         """The calibration after a bill. No new content, or a total that fell, teaches nothing."""
-        gross = sum(abs(tokens) for tokens in mix.values)
+        tokens = mix.values
+        gross = sum(map(abs, tokens))
         if not (0 < billed < ABSURD_TOKENS and 0 < gross < ABSURD_TOKENS):
             return self
         unit = NOISE * max(gross, NOISE_FLOOR_TOKENS)
         surprise = (billed - self.estimate(mix)) / unit
-        parts = tuple(tokens / unit for tokens in mix.values)
-        pulls = tuple(_dot(row, parts) for row in self.spread)
+        # Lists inside, not generators: this runs after every answer.
+        parts = tuple([each / unit for each in tokens])
+        pulls = tuple([_dot(row, parts) for row in self.spread])
         # The tails: the larger the surprise, the noisier the call is taken to have been.
         tails = UNLOGGED_TAILS if surprise > 0 else TAILS
         total = 1 + surprise * surprise / tails + max(0.0, _dot(parts, pulls))
-        factors = (
+        factors = [
             _bounded(factor + pull * surprise / total)
             for factor, pull in zip(self.factors.values, pulls, strict=True)
-        )
-        spread = tuple(
-            tuple(value - pull * other / total for value, other in zip(row, pulls, strict=True))
+        ]
+        spread = [
+            tuple([value - pull * other / total for value, other in zip(row, pulls, strict=True)])
             for row, pull in zip(self.spread, pulls, strict=True)
-        )
-        return Calibration(TokenMix(*factors), spread)
+        ]
+        return Calibration(TokenMix(*factors), tuple(spread))
 
 
 def _bounded(factor: float) -> float:
