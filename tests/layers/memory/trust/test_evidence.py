@@ -383,6 +383,9 @@ def test_a_question_without_a_mark_is_no_statement(asked: str) -> None:
     "stated",
     [
         "podemos usar solo pnpm aquí",
+        "Token we never log.",
+        "Screen we keep at 80 columns.",
+        "Read man pages of git before you rebase.",
         "można używać tylko pnpm",
         "vi stänger alltid av servern på natten",
         "om vi ändrar schemat, kör migreringen",

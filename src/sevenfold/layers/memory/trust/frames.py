@@ -199,7 +199,7 @@ def is_question(text: str, grammar: Grammar) -> bool:
         return False
     if _QUESTION_MARK.search(text) or (grammar.name == "fr" and _is_inverted_french(text)):
         return True
-    if _UNMARKED.search(text) or _is_inverted_northern(text):
+    if _UNMARKED.search(text) or _is_inverted_northern(text, grammar):
         return True
     words = [token.text for token in split_tokens(text)]
     while words and words[0] in _CONNECTIVES.get(grammar.name, ()):
@@ -229,13 +229,15 @@ def is_question(text: str, grammar: Grammar) -> bool:
     return is_inverted or (is_verb_first and first not in grammar.markers | grammar.idle | _ADVERBS)
 
 
-def _is_inverted_northern(text: str) -> bool:
+def _is_inverted_northern(text: str, grammar: Grammar) -> bool:
     """ "Ska vi stänga av den", "gebruiken we dezelfde sleutel", and not "om vi …" and "får "
     "du ett fel, så …"."""
     words = [token.text for token in split_tokens(text)]
     first, second = (*words[:2], "", "")[:2]
     if second == "we":
-        return first.endswith("en") and first not in _ENGLISH_IN_EN
+        # "Token we never log." is English.
+        is_english = grammar.name == "en" and not _ENGLISH_ALONE.isdisjoint(words[2:])
+        return first.endswith("en") and first not in _ENGLISH_IN_EN and not is_english
     is_led = first in _NORTHERN_LEADS or BREAK in words or not _NORTHERN_THEN.isdisjoint(words)
     return second in _NORTHERN_SUBJECTS and not is_led
 
@@ -244,10 +246,13 @@ _NORTHERN_SUBJECTS = frozenset(("vi", "jag", "jeg", "man", "dere"))
 _NORTHERN_LEADS = read_word_set(
     "om när att som hvis når at og och men så for för fordi eftersom där der da då hur "
     "hvordan medan mens innan før "
-    "sedan siden wenn dass ob weil falls und aber sobald bevor a the one old no to sich wie was also"
+    "sedan siden wenn dass ob weil falls und aber sobald bevor a the one old no to sich wie was also "
+    "see read use run check open"
 )
 """Words before such a subject that begin no question."""
 _NORTHERN_THEN = frozenset(("så", "sa"))
+_ENGLISH_ALONE = read_word_set("always never the only every must should with and keep not ignore all our")
+"""Words that no Dutch sentence has."""
 _ENGLISH_IN_EN = frozenset(
     ("when", "then", "often", "even", "open", "seven", "ten", "golden", "given", "wooden")
 )
