@@ -366,6 +366,8 @@ def test_one_task_is_no_rule_for_every_such_task(said: str, written: str) -> Non
         "è vero che saltiamo la revisione",
         "stimmt es dass wir ohne tests deployen",
         "not sure if we sign the tags",
+        "what we need two reviews for",
+        "was wir freitags ausliefern",
         "we always delete the logs at night right",
         "onze logs worden elke nacht verwijderd he",
         "是否需要关闭防火墙",

@@ -208,6 +208,7 @@ def is_question(text: str, grammar: Grammar) -> bool:
     if first in grammar.asking:
         # "What I don't like is …", "Was wir brauchen, ist …" assert something.
         is_relative = second in grammar.speakers and grammar.name in ("en", "de")
+        is_relative &= not _RELATED_BY.isdisjoint(words[2:])
         if is_relative and grammar.asking.isdisjoint(words[1:]):
             return False
         # "Cuando cambies el esquema, …" is a condition.
@@ -251,6 +252,8 @@ _NORTHERN_LEADS = read_word_set(
 )
 """Words before such a subject that begin no question."""
 _NORTHERN_THEN = frozenset(("så", "sa"))
+_RELATED_BY = read_word_set("is are was were ist sind war waren")
+"""One of them says something of "what we need": that alone asks."""
 _ENGLISH_ALONE = read_word_set("always never the only every must should with and keep not ignore all our")
 """Words that no Dutch sentence has."""
 _ENGLISH_IN_EN = frozenset(
