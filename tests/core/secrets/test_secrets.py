@@ -72,6 +72,11 @@ def test_a_variable_and_a_digest_are_no_secrets(text: str) -> None:
     assert inspect(text).is_clean
 
 
+def test_a_password_that_begins_like_a_variable_is_found() -> None:
+    assert not inspect("postgres://shop:$Pa55word@db.internal/orders").is_clean
+    assert inspect("postgres://shop:$password@db.internal/orders").is_clean
+
+
 def test_every_rule_has_a_sample_or_a_case_that_it_finds() -> None:
     found = {
         rule for sample in make_samples(seed=2, each=3) for rule in rules_of(f"Use {sample.value} here.")

@@ -94,7 +94,8 @@ _CODE = re.compile(
     r"[(){}\[\]\\]|^\$\w|://|::|->|=>|&&|^[./~@#-]|^\w+(?:\.[A-Za-z_]\w*)+$|^[\w-]+(?:/[\w.-]+)+$"
 )
 """Calls, references, paths, addresses, dotted names."""
-_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
+_VARIABLE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*|[a-z_]+)")
+"""Names of variables have one case; a password may begin with the sign, too."""
 _SYMBOLS = frozenset("!@#$%^&*?~+=")
 _TURNS = re.compile(r"[a-z][A-Z]")
 """Names of things have one, `PostgreSQL` say; with two, and more than letters in it, hardly anything has."""
