@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -26,7 +28,12 @@ from sevenfold.layers.memory.recall.policy import (
     describe_candidate,
     estimate_certainty,
 )
-from sevenfold.layers.memory.search.encoders import EncoderSetup, install_weights, read_setup
+from sevenfold.layers.memory.search.encoders import (
+    FASTER_LIBRARY,
+    EncoderSetup,
+    install_weights,
+    read_setup,
+)
 
 RECALL_SECTIONS = (*MEMORY_SECTIONS, RecallSettings)
 """All that a search of memories reads of the settings."""
@@ -60,12 +67,28 @@ def open_memory_finder(context: MemoryContext, *, has_vectors: bool = True) -> M
     library = MemoryLibrary(context.project, context.memory, workspace.home, workspace.root)
     finder = MemoryFinder(library, SystemClock(), context.warn)
     try:
-        if has_vectors and workspace.settings.of(RecallSettings).vectors and finder.load_encoder():
+        if has_vectors and workspace.settings.of(RecallSettings).vectors and _load_encoder(finder):
             _embed(finder, context.screen)
     except BaseException:
         finder.close()
         raise
     return finder
+
+
+def _load_encoder(finder: MemoryFinder) -> bool:
+    """With numpy on one thread: a command multiplies a few rows, and to start others takes longer. Not where
+    numpy has to run the network as well."""
+    if _NUMPY_THREADS in os.environ or find_spec(FASTER_LIBRARY) is None:
+        return finder.load_encoder()
+    os.environ[_NUMPY_THREADS] = "1"
+    try:
+        return finder.load_encoder()
+    finally:
+        del os.environ[_NUMPY_THREADS]
+
+
+_NUMPY_THREADS = "OPENBLAS_NUM_THREADS"
+"""Read once, when numpy is imported."""
 
 
 def _embed(finder: MemoryFinder, screen: Screen) -> None:

@@ -179,6 +179,8 @@ def read_graph(path: Path) -> OnnxMinilm:
     options = onnxruntime.SessionOptions()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    # The graph is written as it is to run; to look for more to fuse takes as long as ten questions.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # pyright: ignore[reportUnknownMemberType]
     loaded = onnxruntime.InferenceSession(
         str(path),
         options,  # pyright: ignore[reportUnknownArgumentType]
