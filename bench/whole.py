@@ -2,6 +2,7 @@
 
     python bench/whole.py                                # exit code 1 if a bar is missed
     python bench/whole.py --tasks 8 --family signed --json
+    python bench/whole.py --family unsigned --memories 300 --side-query off    # what the side query costs
 
 The agent is opened as `sevenfold chat` opens it: it finds its provider in the environment and speaks HTTP to
 the simulator. Families: Claude without signed thinking, Claude with it, and OpenAI. Each task greps, reads,
@@ -39,6 +40,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from unittest.mock import patch
 
+from recall_fresh import read_fresh_directories
 from whole_script import BuildLog, ScriptedModel, make_project, say_task
 
 from sevenfold.agent.loop.agent import Agent
@@ -69,6 +71,7 @@ from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.simulator.simulator_state import estimate_tokens
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.testing import Simulator
 
 TASKS = 24
@@ -162,6 +165,8 @@ class WholeSession:
     place: Path
     simulator: Simulator
     settings: Mapping[str, Mapping[str, object]]
+    memories: int = 0
+    """That the project has before."""
     clock: ManualClock = field(default_factory=ManualClock)
     coverage: list[float] = field(default_factory=list[float])
     agent: Agent | None = None
@@ -250,6 +255,7 @@ class WholeSession:
 
     async def run(self) -> None:
         make_project(self.project)
+        self.add_memories()
         agent = await self.open()
         for task in range(1, self.tasks + 1):
             end = await agent.run_turn(say_task(task), self.watch)
@@ -269,6 +275,14 @@ class WholeSession:
             await agent.dream(lambda _: None)
         self._add_usage(agent)
         await agent.close()
+
+    def add_memories(self) -> None:
+        kept = [one for found in read_fresh_directories() for one in found["memories"]][: self.memories]
+        if not kept:
+            return
+        with MemoryDir.for_project(self.project, environ=self.environ) as memory:
+            for one in kept:
+                memory.add(one["key"], one["body"], description=one["description"])
 
     def _add_usage(self, agent: Agent) -> None:
         for spent in agent.session.spent:
@@ -332,24 +346,34 @@ def open_folder() -> Generator[Path]:
     raise SystemExit(f"no free name in {tempfile.gettempdir()}: remove its folders whole-000 to whole-999")
 
 
-def run_family(family: str, tasks: int, *, has_layers: bool) -> WholeRun:
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """What memory a session begins with, and whether a cheap model is asked what of it is meant."""
+
+    memories: int = 0
+    side_query: str = "auto"
+
+
+def run_family(family: str, tasks: int, part: MemoryPart, *, has_layers: bool) -> WholeRun:
     found = WholeRun(family=family, model=FAMILIES[family])
-    settings: dict[str, Mapping[str, object]] = {"recall": PATIENT} if has_layers else dict(LAYERLESS)
+    patient = {"recall": {**PATIENT, "side_query": part.side_query}}
+    settings: dict[str, Mapping[str, object]] = {**patient} if has_layers else dict(LAYERLESS)
     with open_folder() as folder, patch.object(os, "urandom", random.Random(7).randbytes):
         model = ScriptedModel(folder / "project")
         with Simulator(model, tokenizer=count_tokens) as simulator:
             session = WholeSession(
                 found=found, tasks=tasks, place=folder, simulator=simulator, settings=settings
             )
+            session.memories = part.memories
             asyncio.run(session.run())
             session.finish()
         found.reread = model.reread
     return found
 
 
-def measure_family(family: str, tasks: int) -> WholeRun:
-    found = run_family(family, tasks, has_layers=True)
-    found.units_without_layers = run_family(family, tasks, has_layers=False).units
+def measure_family(family: str, tasks: int, part: MemoryPart) -> WholeRun:
+    found = run_family(family, tasks, part, has_layers=True)
+    found.units_without_layers = run_family(family, tasks, part, has_layers=False).units
     return found
 
 
@@ -390,8 +414,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", type=int, default=TASKS)
     parser.add_argument("--family", choices=tuple(FAMILIES), action="append")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--memories", type=int, default=0, help="that the project has before")
+    parser.add_argument("--side-query", choices=("auto", "on", "off"), default="auto")
     options = parser.parse_args(arguments)
-    found = [measure_family(family, options.tasks) for family in options.family or FAMILIES]
+    part = MemoryPart(options.memories, options.side_query)
+    found = [measure_family(family, options.tasks, part) for family in options.family or FAMILIES]
     if options.json:
         told = {run.family: {**asdict(run), "saved": round(run.saved, 4)} for run in found}
         sys.stdout.write(json.dumps(told) + "\n")
