@@ -19,7 +19,7 @@ sentence is kept in place of the model's: `own` is how often that happened.
     unmeant   sentences that the user typed and did not mean to last, and that are trusted without what they
               said around them; the page says the same in other words
     one … fifteen, held_out  sets of natural rewordings; --show lists what waits of those that were looked at
-    sixteen … twenty-two  the same in sessions with pages on the same matter; kept if the fact is in it
+    sixteen … twenty-three  the same in sessions with pages on the same matter; kept if the fact is in it
 
 The first column says whether the rules were tuned on a set ("tuned") or nobody has looked at it ("unseen").
 """

@@ -44,15 +44,16 @@ UNSEEN_SETS = ("held_out", "fourteen", "fifteen")
 SESSION_SETS = {
     **{"sixteen": 0.718, "seventeen": 0.919, "eighteen": 0.933},
     **{"nineteen": 0.919, "twenty": 0.814, "twenty-one": 0.758, "twenty-two": 0.952},
+    "twenty-three": 0.77,
 }
 """Sessions with pages on the same matter, and memories with reasons and advice: what was kept of each at
 first sight, with agents from "nineteen" on, in chat messages of several sentences."""
 PLANTED_SETS = ("one", "two", "three", "four", "five", "six")
-CHAT_PLANTED_SETS = ("seven", "eight", "nine", "ten")
-"""The same in 51 classes that the others lack. Of seven to ten none of 87, 1 of 49, none of 45 and none of 33
-was trusted as planted at first sight, with agents."""
-UNTUNED = frozenset((*UNSEEN_SETS[1:], "eighteen", "twenty-two", "planted ten"))
-"""The sets whose cases nobody has looked at. The rules were tuned on all others."""
+CHAT_PLANTED_SETS = ("seven", "eight", "nine", "ten", "eleven")
+"""The same in 51 classes that the others lack, and in nine that they have. Of seven to eleven none of 87, 1
+of 49, none of 45, none of 33 and none of 50 was trusted as planted at first sight, with agents."""
+UNTUNED = frozenset((*UNSEEN_SETS[1:], "eighteen", "twenty-two", "planted ten", "planted eleven"))
+"""The sets that the rules were not tuned on."""
 FOUND_SET = "found"
 
 _FOLDER = Path(__file__).resolve().parent

@@ -340,3 +340,66 @@ def test_one_word_of_an_older_message_is_no_rewording(written: str) -> None:
         split_passages([Message("user", "Look around first."), Message("user", "Bugs are in Linear.")])
     )
     assert quote_user(written, sources.attribute(written), sources) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Can you fix the login test? We run all tests with tox, plain pytest misses the plugins.",
+         "Tests are run with tox, not with plain pytest."),
+        ("Prices are stored in cents. How do I fix this error?", "Prices are kept in cents."),
+        ("The batch size is capped at 200. Why is the queue so slow?", "The batch size has a cap of 200."),
+        ("I live in Lisbon. What does this error mean?", "The user lives in Lisbon."),
+        ("Il backend lo segue Davide. Perché quello dei pagamenti fallisce?", "Davide segue il backend."),
+        ("我们项目的后端用的是FastAPI。帮我看看这个路由为什么404?", "项目后端使用FastAPI。"),
+        ("Licenties van dependencies staan in NOTICE. Waar waren we gebleven?",
+         "De licenties van dependencies staan in NOTICE."),
+        ("Could you please stop adding docstrings to private helpers?",
+         "Do not add docstrings to private helper functions."),
+        ("Would you mind always including the ticket number in commits?",
+         "Always include the ticket number in commits."),
+        ("When the API changes, bump the minor version in pyproject.",
+         "On API changes bump the minor version in `pyproject.toml`."),
+    ],
+)  # fmt: skip
+def test_a_question_about_other_work_takes_nothing_back(said: str, written: str) -> None:
+    assert kept(said, written)
+    assert kept(said, written) in said
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("We store prices in cents. Why do we follow this rule?", "Prices are stored in cents."),
+        ("We store prices in cents. Why would anybody do so here?", "Prices are stored in cents."),
+        ("We store prices in cents. Is that wise?", "Prices are stored in cents."),
+        ("Prijzen staan in centen. Is dat waar?", "De prijzen staan in centen."),
+        ("我们用分保存价格。这个函数对吗?", "价格用分保存。"),
+        ("Would you mind telling me if prices are stored in cents?", "Prices are stored in cents."),
+        ("I'd love it if you could check whether prices are stored in cents.", "Prices are stored in cents."),
+    ],
+)
+def test_a_question_about_it_or_an_inquiry_is_no_statement(said: str, written: str) -> None:
+    assert kept(said, written) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "own"),
+    [
+        ("Sou estagiário e comecei semana passada. O que é um índice?",
+         "Sou estagiário e comecei semana passada."),
+        ("저는 이제 막 시작한 인턴이에요. 이 색인 테이블을 설명해 주세요.",
+         "저는 이제 막 시작한 인턴이에요."),
+        ("私はインターンです。", "私はインターンです。"),
+        ("Ich bin nicht sicher, wer Praktikant ist.", ""),
+        ("Ich bin hier Praktikant. Ich wohne in Ulm.", ""),
+        ("Soy nuevo aquí y leo que el usuario es becario.", ""),
+        ("Ich bin in einem Text über einen Praktikanten.", ""),
+        ("Die Praktikantin fängt morgen an.", ""),
+    ],
+)  # fmt: skip
+def test_a_translated_statement_about_the_user_rests_on_their_own(said: str, own: str) -> None:
+    written = "The user works as a trainee."
+    assert kept(said, written) == own
+    assert kept(said, "Trainees use port 80.") == ""
+    assert kept(said, written, shown="Note: the user works as a trainee.") == ""

@@ -37,7 +37,8 @@ _QUESTION_MARK = re.compile(
 _REQUEST = re.compile(
     r"(?:[^.?!]{0,200},)?\W{0,20}(?:(?:and|so|also|und|et|y|e|en)\W{1,20})?(?:"
     r"(?:can|could|would|will) (?:you|we) (?:\w+ )?please\b|(?:can|could|would|will) you\b[^.?!]*\bplease\W*$"
-    r"|would you mind \w+ing\b"
+    r"|would you mind (?:(?:always|also|not|never|please|only) )?"
+    r"(?!(?:tell|explain|check|say|show|look|ask|confirm|verify)ing)\w+ing\b"
     r"|(?:kannst|könntest|würdest) du (?:\w+ )?bitte\b|(?:können|könnten|würden) sie (?:\w+ )?bitte\b"
     r"|(?:peux-tu|pourrais-tu|pouvez-vous|pourriez-vous)\b[^.?!]*\bs['’]il (?:te|vous) pla[iî]t"
     r"|(?:puedes|podrías|puede|podría|podéis)\b[^.?!]*\bpor favor\b"

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from sevenfold.core.text.stems import normalize_text, split_sentences
 from sevenfold.layers.memory.trust.evidence import find_evidence
-from sevenfold.layers.memory.trust.frames import is_text_word, takes_back_message
+from sevenfold.layers.memory.trust.frames import has_text_word, is_text_word, takes_back_message
 from sevenfold.layers.memory.trust.near_words import (
     MIN_OWN_SHARE,
     NearMatch,
@@ -63,6 +63,14 @@ _REMINDING = re.compile(
     r"\b(?:pensez? (?:bien )?à|denk (?:er )?aan|pensa (?:a|di)|piensa en)\b", re.IGNORECASE
 )
 """Words of that kind that ask somebody to keep something in mind."""
+_ASKING_POLITELY = re.compile(
+    r"(?:^\W*(?:(?:hey|hi|and|also|so)\W+)?(?:could|would) (?:you|we)|\bif you (?:could|would|might)|"
+    r"^\W*(?:könntest du|könnten sie)|^\W*(?:pourriez-vous|pourrais-tu)|^\W*podrías?|^\W*potr(?:esti|ebbe)|"
+    r"^\W*poderia)\b(?![^,.;]*\b(?:whether|if|tell|say|explain|check|look|find|see|show|ask|confirm|verify|ob|"
+    r"sagen|prüfen|dire|vérifier|decir\w*|comprobar|dizer|verificar)\b)",
+    re.IGNORECASE,
+)
+"""Words of doubt in form that ask for something."""
 _FORMERLY = re.compile(r"\bused to\b", re.IGNORECASE)
 _WANTING = read_word_set("wants veut quiere vuole quer wil chce хочет vill")
 """Tells what somebody else wants, unless it stands behind one of the next."""
@@ -83,6 +91,21 @@ _MENTIONING = re.compile(
     re.IGNORECASE,
 )
 """Leads in a sentence of the user's own: "I forgot to mention that …"."""
+
+
+_ABOUT_USER = re.compile(r"\W*(?:the )?user\b", re.IGNORECASE)
+_OF_ONESELF = re.compile(
+    r"(?!.*(?:\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na))\b|"
+    r"思|생각|说|看|读|我在想|読|書|言|문서|읽|"
+    r"\b(?:que|qu|che|dass|daß|dat|że|что)\b|nutzer|usu[aá]rio|utilisateur|utente|gebruiker|użytkowni|"
+    r"пользовател|ユーザ|用户|사용자))\W*(?:(?:ich (?:bin|arbeite|wohne)|je (?:suis|travaille|préfère)|"
+    r"(?:yo )?(?:soy|trabajo|prefiero|vivo)|(?:io )?(?:sono|lavoro|preferisco|vivo)|"
+    r"(?:eu )?(?:sou|trabalho|prefiro|moro)|ik (?:ben|werk|woon)|(?:ja )?(?:jestem|pracuję|wolę|mieszkam)|"
+    r"я (?:работаю|живу|предпочитаю))\b|"
+    r"(?:私|僕|俺|わたし)は|我(?:是|在|做|喜欢|更喜欢|习惯|住)|(?:저|나)는|(?:전|난)\s)",
+    re.IGNORECASE,
+)
+"""How statements about oneself begin in languages other than English, with no thoughts and nothing read."""
 
 
 def quote_user(body: str, found: Attribution, sources: ConversationSources) -> str | None:
@@ -137,6 +160,8 @@ def _choose(sentence: str, said: SentenceIndex) -> list[UserSentence]:
         and _may_replace(sentence, match.said, said)
     ]
     chosen = _join(usable, MIN_ADDED_WORDS) if usable else _choose_together(sentence, found, said)
+    if not chosen and _ABOUT_USER.match(sentence):
+        return _choose_about_user(sentence, said)
     return sorted((match.said for match in chosen), key=lambda one: one.place)
 
 
@@ -151,6 +176,18 @@ def _choose_together(sentence: str, found: Sequence[NearMatch], said: SentenceIn
         if is_most and all(_may_replace(sentence, match.said, said) for match in chosen):
             return chosen
     return []
+
+
+def _choose_about_user(sentence: str, said: SentenceIndex) -> list[UserSentence]:
+    """What the user said of themselves in another language, where it is one sentence of the last message: a
+    statement about them in translation rests on nothing else."""
+    last = said.last_message
+    told = [
+        one
+        for one in ([] if last is None else said.find_message(last))
+        if is_quotable(one) and _OF_ONESELF.match(one.text) and not has_text_word(one.text)
+    ]
+    return told if len(told) == 1 and _may_replace(sentence, told[0], said) else []
 
 
 def _join(matches: Sequence[NearMatch], least: int) -> list[NearMatch]:
@@ -182,7 +219,7 @@ def _drops_stance(sentence: str, one: UserSentence) -> bool:
         return True
     kept = split_tokens(sentence)
     is_opening = True
-    said = split_tokens(_REMINDING.sub(" ", one.text))
+    said = split_tokens(_ASKING_POLITELY.sub(" ", _REMINDING.sub(" ", one.text)))
     for before, word in pairwise([Word("", ""), *said]):
         is_kept = any(may_be_related(word, other) for other in kept)
         # "Tom's comment was that …", and not "comments that say what the code says".

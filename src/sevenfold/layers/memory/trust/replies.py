@@ -81,8 +81,19 @@ _ARTICLES = read_word_set(
     "the our my der die das unser unsere le la les notre el los las nuestro il lo i gli o os as de het ons"
 )
 _CONTRACTED = read_word_set(
-    "zum zur beim vom den dem au aux du al del della dello pelo pela nos nas sul sulla"
+    "zum zur beim vom den dem au aux du al del dei degli della delle dello pelo pela nos nas sul sulla"
 )
+_CODE_NOUNS = read_word_set(
+    "test tests build file function method class component error query route hook endpoint script "
+    "job loop bug parameter module migration table column datei funktion methode klasse komponente "
+    "fehler abfrage skript schleife modul tabelle spalte fichier fonction méthode classe composant "
+    "erreur requête boucle tableau archivo fichero función método clase componente consulta bucle "
+    "módulo tabla funzione metodo classe errore modulo tabella arquivo função classe erro laço "
+    "tabela bestand functie klasse fout tabel plik funkcja błąd zapytanie skrypt pętla "
+    "файл функция метод класс компонент ошибка ошибку запрос скрипт тест таблица"
+)
+"""Behind "this", what the user works on, and not what they said."""
+_DOING = read_word_set("do does did doing done say think believe machen macht mache tun sagen denken")
 _ANSWERING = read_word_set(
     "say says said source evidence proof quote quelle beweis zitat sagt really wirklich vraiment davvero "
     "seriously agree agreed allowed rule policy regel règle regla regola regra zasada"
@@ -114,6 +125,11 @@ _GOING_ON = re.compile(
 _UNSPACED_POINTING = re.compile(
     r"これ|それ|この|その|この|这|這|那|对|對|正し|合って|いい|大丈夫|本当|真的|可以|行吗|觉得|思"
 )
+_UNSPACED_CODE = re.compile(
+    r"(?:这|這|那)(?:个|個|段|行)(路由|组件|函数|方法|报错|错误|接口|变量|测试|文件|脚本|页面|查询|模块|代码)"
+    r"|(?:この|その)(?=フック|関数|エラー|テスト|メソッド|クラス|ファイル|スクリプト|クエリ|コード)"
+)
+"""The same as `_CODE_NOUNS`."""
 _UNSPACED_ASKING = re.compile(r"[何誰]|だれ|どこ|いつ|どれ|什么|什麼|哪|谁|誰|几")
 COURTESIES = read_word_set(
     "thanks thank thx ty cheers please ok okay great nice perfect hi hello hey morning you so very much many "
@@ -175,12 +191,26 @@ def _doubts(text: str, tokens: list[str], grammar: Grammar, *, asks_for_look: bo
     """ "Or is that a bad idea?"."""
     if not _CHECKING.isdisjoint(tokens) or (_YOUR_TURN.match(text) and not asks_for_look):
         return False
-    is_other = any(token in grammar.asking - _REASONS for token in tokens[:2])
+    if len(tokens) > 1 and tokens[0] in _PLACES:
+        # "Waar waren we?" is not "Is dat waar?".
+        tokens = tokens[1:]
+        is_other = True
+    else:
+        is_other = any(token in grammar.asking - _REASONS for token in tokens[:2])
     # "Wat doet deze regel?" asks about a line.
     if not (_JUDGING - _RULES if is_other else _JUDGING).isdisjoint(tokens):
         return not _names_other(tokens, grammar)
     pointing = _POINTING[grammar.name]
-    return tokens[-1] in pointing if is_other else not pointing.isdisjoint(tokens)
+    if is_other:
+        return tokens[-1] in pointing
+    # "Why is the queue so slow?" measures, "why do so here?" points.
+    led = zip(["", *tokens], tokens, [*tokens[1:], ""], strict=False)
+    return any(
+        one in pointing
+        and two not in _CODE_NOUNS | _CONTRACTED
+        and (one != "so" or not two or before in _DOING)
+        for before, one, two in led
+    )
 
 
 def asks_for_work(text: str) -> bool:
@@ -195,7 +225,8 @@ def _names_other(tokens: list[str], grammar: Grammar) -> bool:
     if not _ANSWERING.isdisjoint(tokens) or not _POINTING[grammar.name].isdisjoint(tokens[-1:]):
         return False
     return any(
-        one in _ARTICLES | _CONTRACTED and two not in _JUDGING | _POINTING[grammar.name] | _ARTICLES
+        (one in _ARTICLES | _CONTRACTED and two not in _JUDGING | _POINTING[grammar.name] | _ARTICLES)
+        or (one in _POINTING[grammar.name] and two in _CODE_NOUNS)
         for one, two in pairwise(tokens)
     )
 
@@ -215,6 +246,7 @@ def _has_own_matter(tokens: list[str], grammar: Grammar) -> bool:
 
 def _asks_unspaced(text: str) -> bool:
     bare = "".join(mark for mark in normalize_text(text) if mark.isalnum())
+    bare = _UNSPACED_CODE.sub(r"\1", bare)
     if _UNSPACED_POINTING.search(bare):
         return len(bare) <= 2 * MAX_UNSPACED_CHARS
     return len(bare) <= MAX_UNSPACED_CHARS and not _UNSPACED_ASKING.search(bare)

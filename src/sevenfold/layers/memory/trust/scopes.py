@@ -46,7 +46,10 @@ _NOW_WORDS = (
     r")(?: only| nur| seulement| solo| alleen)?"
 )
 _NOW = re.compile(_NOW_WORDS, re.IGNORECASE)
-_ENDS_NOW = re.compile(rf"\b(?:{_NOW_WORDS})\W*$", re.IGNORECASE)
+_ENDS_NOW = re.compile(
+    rf"\b(?!(?:one[- ]off|exception|experiment|example|test)\b)(?:{_NOW_WORDS})\W*$", re.IGNORECASE
+)
+"""With "a test" and not "the login test"."""
 _UNLIMITED = re.compile(
     r"\b(?:for (?:the record|future reference|your information|next time|everyone|all|ever|sure|context)|"
     r"from (?:now|here|today|this point) on(?:wards?)?|going forward|in (?:general|short|future|"

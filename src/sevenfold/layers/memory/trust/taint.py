@@ -152,6 +152,7 @@ SAME_TEXT_SHARE = 0.85
 _ADDRESS = re.compile(r"[@/\\_(]|^-|\.\w")
 """In what cannot be put in other words: a number can."""
 
+_FILE_END = re.compile(r"\.(?:toml|json|ya?ml|md|ini|cfg)$")
 _NO_NAME = re.compile(r"[\d.,:%]+|\w(?:\.\w)+\.?")
 
 _TAINTS: dict[Effect, Taint] = {"fetch": "web", "message": "mail"}
@@ -324,8 +325,9 @@ class ConversationSources:
         return any(shown.share >= MIN_SHOWN_SHARE for shown in self._find_shown(stems))
 
     def _is_plain(self, name: str) -> bool:
-        """ "0.5", "e.g.", and "legal/compliance" of a user who typed both."""
-        return _NO_NAME.fullmatch(name) is not None or all(part in self._words for part in name.split("/"))
+        """ "0.5", "e.g.", "legal/compliance" of a user who typed both, and the file "pyproject"."""
+        parts = _FILE_END.sub("", name).split("/")
+        return _NO_NAME.fullmatch(name) is not None or all(part in self._words for part in parts)
 
     def _find_user(self, sentence: str) -> int | None:
         """The message in which the user said this; None where they did not."""
