@@ -28,11 +28,13 @@ PATIENCE_SECONDS = 60.0
 ENTER, CTRL_C, CTRL_D, CTRL_O, CTRL_R, ESCAPE = "\r", "\x03", "\x04", "\x0f", "\x12", "\x1b"
 
 _TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios\n"
+    "import fcntl, os, signal, sys, termios\n"
     "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+    "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""Makes the pty the terminal that Ctrl-C and a hang-up come from, as a login does."""
+"""Makes the pty the terminal that Ctrl-C and a hang-up come from, as a login does, also where the tests run in the
+background, which ignores Ctrl-C."""
 
 
 class _Cursor(Protocol):
