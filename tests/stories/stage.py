@@ -33,8 +33,8 @@ _TAKE_TERMINAL = (
     "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""Makes the pty the terminal that Ctrl-C and a hang-up come from, as a login does, also where the tests run in the
-background, which ignores Ctrl-C."""
+"""Makes the pty the terminal that Ctrl-C and a hang-up come from, as a login does. Tests that run in the
+background ignore Ctrl-C, and what they start would, too."""
 
 
 class _Cursor(Protocol):
