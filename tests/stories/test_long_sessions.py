@@ -18,6 +18,7 @@ from sevenfold.store.transcript.transcript import Transcript
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
 from tests.stories.living import Place
 from tests.stories.stage import Stage
+from tests.stories.walk import WIDTHS, flatten
 
 pytestmark = pytest.mark.story
 
@@ -111,8 +112,9 @@ def compare(short: Typist, long: Typist, keys: str, first: str = "") -> None:
     assert min(taken["long"]) <= MOST * min(taken["short"]), taken
 
 
+@WIDTHS
 def test_a_keypress_costs_the_same_after_ten_rounds_and_after_a_thousand(
-    sim: Simulator, tmp_path: Path
+    sim: Simulator, tmp_path: Path, columns: int
 ) -> None:
     with ExitStack() as stack:
         pair: list[Typist] = []
@@ -120,11 +122,11 @@ def test_a_keypress_costs_the_same_after_ten_rounds_and_after_a_thousand(
             (tmp_path / str(rounds)).mkdir()
             place = Place(tmp_path / str(rounds), sim)
             make_session(place, rounds)
-            stage = stack.enter_context(place.chat("--continue", columns=100, TERM="xterm-256color"))
+            stage = stack.enter_context(place.chat("--continue", columns=columns, TERM="xterm-256color"))
             stage.wait_for("goes on:")
             pair.append(Typist(stage))
         short, long = pair
-        assert "995 earlier rounds" in long.stage.everything
+        assert "995 earlier rounds" in flatten(long.stage.everything)
         assert len(long.stage.everything) <= 1.1 * len(short.stage.everything), "it opens on the end"
         before = [len(one.stage.raw) for one in pair]
         compare(short, long, WORDS)
