@@ -22,7 +22,8 @@ from statistics import median
 
 from counting import BAR, Timing, measure_counting, ratio_of
 
-from sevenfold.core.messages import Message, RecordId
+from sevenfold.core.messages import Message
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import resume
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record

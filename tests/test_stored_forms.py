@@ -21,7 +21,7 @@ from sevenfold.core.canonical import Digest
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.core.memories import Origin
-from sevenfold.core.messages import Message, RecordId, ToolUseId
+from sevenfold.core.messages import Message, ToolUseId
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.compaction.policy import BreakerState
@@ -48,6 +48,7 @@ from sevenfold.session.budget import (
     Strikes,
     write_spend_state,
 )
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.lock_state import (
     LockHolder,

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields, replace
-from uuid import RFC_4122, UUID
 
 import pytest
 from hypothesis import given
@@ -24,7 +23,6 @@ from sevenfold.core.messages import (
     has_user_text,
     is_breakpoint_allowed,
     is_same_message,
-    new_record_id,
     read_block,
     read_message,
     without_breakpoints,
@@ -128,14 +126,6 @@ def test_a_compaction_block_becomes_the_users_text() -> None:
     )
     for message in (Message("user", "words"), Message("assistant", (Text("a"), THOUGHT))):
         assert without_message_compaction(message) is message
-
-
-def test_a_record_has_an_id_that_is_a_random_uuid() -> None:
-    ids = {new_record_id() for _ in range(200)}
-    assert len(ids) == 200
-    for one in ids:
-        found = UUID(hex=one)
-        assert (found.hex, found.version, found.variant) == (one, 4, RFC_4122)
 
 
 def test_breakpoints_are_taken_off_wherever_they_stand_and_nothing_else_changes() -> None:

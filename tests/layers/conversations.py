@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, RecordId
+from sevenfold.core.messages import Message
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage, choose_capabilities
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.conversation_state import ConversationListener, HistoryMessage, NoJournal
+from sevenfold.store.files import RecordId
 from sevenfold.store.transcript.records import RecordBody
 from tests.session.talk import Listener, call, result
 

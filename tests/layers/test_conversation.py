@@ -32,13 +32,8 @@ from sevenfold.layers.conversation_state import (
     RecordedReply,
 )
 from sevenfold.providers.provider import UNREADABLE_USAGE
-from sevenfold.store.transcript.records import (
-    CutRecord,
-    InjectedRecord,
-    MessageRecord,
-    RecordId,
-    UsageRecord,
-)
+from sevenfold.store.files import RecordId
+from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
 from tests.layers.conversations import HAIKU, NOON, OPUS, SECOND, Kept, asked, params, takes
 from tests.session.talk import call, reply, result
 

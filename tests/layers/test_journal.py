@@ -14,8 +14,9 @@ from sevenfold.core.errors import (
     InputError,
 )
 from sevenfold.core.events import Event, TranscriptFailed
-from sevenfold.core.messages import Message, RecordId
+from sevenfold.core.messages import Message
 from sevenfold.layers.conversation_state import DiskJournal, NoJournal
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord, Record

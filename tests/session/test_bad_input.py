@@ -15,7 +15,7 @@ from sevenfold.core.events import BreakerOpened, HistoryRepaired, ResultSpilled,
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
 from sevenfold.core.requests import RequestParams
 from sevenfold.session.blocking import BlockingSession
-from sevenfold.store.transcript import records
+from sevenfold.store import files
 from tests.session.talk import FRAME, Listener, call, reply, result
 
 LARGE = "line\n" * 20_000
@@ -116,7 +116,7 @@ def test_without_a_disk_a_result_of_50_mb_is_cut_to_fit_the_window(listener: Lis
 def test_a_message_too_long_for_any_line_is_left_out_of_the_transcript_and_told(
     opened: Open, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "MAX_RECORD_LINE_BYTES", 10_000)
+    monkeypatch.setattr(files, "MAX_RECORD_LINE_BYTES", 10_000)
     session = opened()
     start(session, Message("user", "x" * 20_000))
     session.prepare()

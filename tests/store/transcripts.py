@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, RecordId, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.store.files import LINE_HEAD, RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import (
     ResumedSession,
@@ -19,7 +20,6 @@ from sevenfold.store.transcript.reader import (
     scan_transcript,
 )
 from sevenfold.store.transcript.records import (
-    LINE_HEAD,
     BoundaryRecord,
     KeptSegment,
     MessageRecord,

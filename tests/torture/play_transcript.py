@@ -11,7 +11,8 @@ from random import Random
 from typing import ClassVar
 
 from sevenfold.core.errors import FileMissing
-from sevenfold.core.messages import Message, RecordId
+from sevenfold.core.messages import Message
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, TranscriptLine, resume, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, write_line

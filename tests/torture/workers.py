@@ -15,7 +15,8 @@ from select import select
 
 from sevenfold.core.errors import FileMissing, MailboxFull
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, RecordId
+from sevenfold.core.messages import Message
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.disk import SYSTEM_DISK, Disk, SystemDisk
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings

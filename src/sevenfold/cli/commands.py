@@ -5,13 +5,13 @@ runs.
 from __future__ import annotations
 
 import sys
-from argparse import Action, ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentError, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal, NoReturn, TypeAlias, cast
 
-from sevenfold.cli.options import DeferredParser
+from sevenfold.cli.options import DeferredParser, HelpPage, choose_named
 from sevenfold.cli.options.agents import (
     COMPLETION_DESCRIPTION,
     COMPLETION_EXAMPLES,
@@ -407,11 +407,29 @@ class _RootParser(_Parser):
             "sevenfold",
             description="A bounded context, a warm prompt cache and a memory that lasts, for LLM agents.",
             epilog=_EXAMPLES,
-            formatter_class=RawDescriptionHelpFormatter,
+            formatter_class=HelpPage,
             allow_abbrev=False,
             usage="sevenfold COMMAND …",
         )
         self.commands: dict[str, _Parser] = {}
+        self.add_argument("--version", action="version", version=f"sevenfold {__version__}")
+        self.add_later(self._add_commands)
+
+    def _add_commands(self, parser: ArgumentParser) -> None:
+        below = parser.add_subparsers(
+            dest="command", metavar="COMMAND", title="commands", prog="sevenfold", parser_class=_Parser
+        )
+        for command in choose_named(parser, COMMANDS):
+            one = below.add_parser(
+                command.name,
+                help=command.help,
+                description=command.description,
+                epilog=command.examples,
+                formatter_class=HelpPage,
+                allow_abbrev=False,
+            )
+            self.commands[command.name] = one
+            one.add_later(command.add_options)
 
     def format_help(self) -> str:
         width = max(len(command.name) for command in COMMANDS)
@@ -461,21 +479,6 @@ def _suggest(given: str, known: Iterable[str]) -> str:
 def make_parser(*, is_whole: bool = True) -> ArgumentParser:
     """`is_whole`: with the options of all commands, for who looks at them all."""
     parser = _RootParser()
-    parser.add_argument("--version", action="version", version=f"sevenfold {__version__}")
-    commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", title="commands", prog="sevenfold", parser_class=_Parser
-    )
-    for command in COMMANDS:
-        one = commands.add_parser(
-            command.name,
-            help=command.help,
-            description=command.description,
-            epilog=command.examples,
-            formatter_class=RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        parser.commands[command.name] = one
-        one.add_later(command.add_options)
     if is_whole:
         parser.fill_all()
     return parser

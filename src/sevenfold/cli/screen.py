@@ -197,7 +197,7 @@ class Screen:
         """How wide a drawing may be that must not be wrapped."""
         if not sys.stdout.isatty():
             return DEFAULT_COLUMNS
-        return min(DEFAULT_COLUMNS, max(MIN_COLUMNS, _count_columns()))
+        return min(DEFAULT_COLUMNS, max(MIN_COLUMNS, count_columns()))
 
     @property
     def has_unicode(self) -> bool:
@@ -218,7 +218,7 @@ class Screen:
         if sys.stderr.isatty():
             name = _on_one_line(label)
             # A line that wraps could not be written over.
-            room = _count_columns() - len(name) - len(" [] 100% ")
+            room = count_columns() - len(name) - len(" [] 100% ")
             chars = max(1, min(_PROGRESS_CHARS, room))
             full = round(min(1.0, max(0.0, share)) * chars)
             sys.stderr.write(f"\r{name} [{'#' * full:{chars}}] {share:4.0%}\x1b[K")
@@ -287,16 +287,21 @@ class CapturedScreen(Screen):
 STDIO_SCREEN = Screen()
 
 
-def _count_columns() -> int:
-    """Of the terminal. A list that is piped does without the two modules that take longest to load here."""
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns
+def count_columns() -> int:
+    """Of the terminal, as `shutil` counts them: that module takes longer to load than a page to print."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    try:
+        found = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else -1).columns
+    except (ValueError, OSError):  # closed, or no terminal
+        found = 0
+    return found or DEFAULT_COLUMNS
 
 
 def _fitted(text: str, stream: TextIO) -> str:
     """Broken between words where a person reads it in a narrow terminal."""
-    return wrap_lines(text, _count_columns()) if stream.isatty() else text
+    return wrap_lines(text, count_columns()) if stream.isatty() else text
 
 
 def _on_one_line(text: str) -> str:

@@ -6,7 +6,6 @@ came: equality is content. `read_message` and `write_message` convert without lo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import is_
@@ -27,19 +26,6 @@ from sevenfold.core.json import (
 ToolUseId = NewType("ToolUseId", str)
 Role: TypeAlias = Literal["user", "assistant", "system"]
 """`system` is a message in mid-conversation, not the system prompt."""
-RecordId = NewType("RecordId", str)
-"""Unique in a transcript: a record written twice, because the first try was in doubt, counts once."""
-
-
-_UUID_FIXED_BITS = 0xF << 76 | 0x3 << 62
-_UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
-"""Version and variant of a random UUID, where RFC 9562 has them."""
-
-
-def new_record_id() -> RecordId:
-    # As `uuid4().hex`, without the object in between: each request needs several.
-    bits = int.from_bytes(os.urandom(16)) & ~_UUID_FIXED_BITS | _UUID_VERSION_4
-    return RecordId(f"{bits:032x}")
 
 
 @dataclass(frozen=True, slots=True)

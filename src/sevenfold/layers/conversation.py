@@ -15,14 +15,7 @@ from typing import Literal
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import BillLost, Emit, HistoryChanged
 from sevenfold.core.json import Json, JsonObject, freeze_object
-from sevenfold.core.messages import (
-    Message,
-    RecordId,
-    ToolUse,
-    ToolUseId,
-    is_same_message,
-    without_message_thinking,
-)
+from sevenfold.core.messages import Message, ToolUse, ToolUseId, is_same_message, without_message_thinking
 from sevenfold.core.normalize import NO_SOURCE, NormalizeRules, ViewNormalizer
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import (
@@ -61,6 +54,7 @@ from sevenfold.layers.conversation_state import (
     restore_state,
 )
 from sevenfold.providers.provider import UNREADABLE_USAGE
+from sevenfold.store.files import RecordId
 from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
 
 PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"

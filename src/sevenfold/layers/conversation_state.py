@@ -27,11 +27,12 @@ from sevenfold.core.errors import InputError, StoreError, WireError
 from sevenfold.core.events import Emit, TranscriptFailed
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Message, RecordId, new_record_id
+from sevenfold.core.messages import Message
 from sevenfold.core.requests import AnsweredRequest, ViewMessage
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens import Tally, TextOrigin
 from sevenfold.core.usage import Usage
+from sevenfold.store.files import RecordId, new_record_id
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import CutRecord, Record, RecordBody

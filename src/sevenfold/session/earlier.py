@@ -19,7 +19,6 @@ from sevenfold.core.errors import InputError, SevenfoldError, WireError
 from sevenfold.core.json import EMPTY_OBJECT, write_json
 from sevenfold.core.messages import (
     Message,
-    RecordId,
     Text,
     ToolResult,
     ToolUse,
@@ -35,6 +34,7 @@ from sevenfold.layers.conversation_state import COVERS_KEY, DROPPED_KEY
 from sevenfold.layers.tool_results.policy import apply_spill_decision, is_empty_result
 from sevenfold.layers.tool_results.spill import spill_digest
 from sevenfold.session.history_sync import has_same_words
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import (

@@ -33,7 +33,7 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, SpendStateLost, ignore_event
 from sevenfold.core.fields import read_fields
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.messages import Message, new_record_id
+from sevenfold.core.messages import Message
 from sevenfold.core.prices import CATALOG, Catalog, compute_cost
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.system import run_blocking
@@ -60,6 +60,7 @@ from sevenfold.session.budget import (
     settle_hold,
     write_spend_state,
 )
+from sevenfold.store.files import new_record_id
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript

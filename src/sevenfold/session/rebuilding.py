@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Message, RecordId, without_message_thinking
+from sevenfold.core.messages import Message, without_message_thinking
 from sevenfold.core.tokens import TextOrigin
 from sevenfold.core.usage import Usage, read_stored_usage
 from sevenfold.layers.compaction.layer import BETAS_KEY, ROUNDS_KEY, THOUGHTLESS_KEY, TOKENS_KEY
@@ -23,6 +23,7 @@ from sevenfold.layers.conversation_state import (
     RecordedReply,
 )
 from sevenfold.session.pipeline import ViewSteps
+from sevenfold.store.files import RecordId
 from sevenfold.store.transcript.reader import ResumedSession, StoredRecord
 from sevenfold.store.transcript.records import (
     BoundaryRecord,

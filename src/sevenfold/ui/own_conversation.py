@@ -16,7 +16,7 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, RecordId, ToolUse
+from sevenfold.core.messages import Message, ToolUse
 from sevenfold.core.requests import ENGINE_ENTRY, RequestParams, choose_capabilities
 from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.compaction.layer import TOKENS_KEY
@@ -28,6 +28,7 @@ from sevenfold.session.opening import Workspace
 from sevenfold.session.pipeline import build_view_steps, select_pipeline_settings
 from sevenfold.session.rebuilding import rebuild_view
 from sevenfold.session.settings import SessionDeps
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, resume, scan_transcript
 from sevenfold.store.transcript.records import (

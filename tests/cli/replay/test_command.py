@@ -21,14 +21,8 @@ from sevenfold.cli.screen import Screen
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message
 from sevenfold.replay import parallel
-from sevenfold.store.transcript.records import (
-    MessageRecord,
-    Record,
-    RecordBody,
-    RecordId,
-    UsageRecord,
-    write_line,
-)
+from sevenfold.store.files import RecordId
+from sevenfold.store.transcript.records import MessageRecord, Record, RecordBody, UsageRecord, write_line
 from tests.replay.logs import START, Row, answered, asked, usage, write_log
 
 BILL = usage(fresh=5, read=90_000, written=1_000, output=300)

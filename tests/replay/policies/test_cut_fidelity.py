@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.messages import Message, RecordId, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.spills import SpillDecision
 from sevenfold.replay.policies.fidelity import CutFidelity, measure_cut_fidelity
+from sevenfold.store.files import RecordId
 from sevenfold.store.transcript.records import (
     BoundaryRecord,
     CutRecord,

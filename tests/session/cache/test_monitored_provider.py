@@ -14,7 +14,8 @@ from sevenfold.layers.conversation_state import NoJournal
 from sevenfold.providers.provider import OnDelta
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, RequestLog
-from sevenfold.store.transcript.records import RecordBody, RecordId, SentRecord, UsageRecord
+from sevenfold.store.files import RecordId
+from sevenfold.store.transcript.records import RecordBody, SentRecord, UsageRecord
 from tests.session.talk import FRAME
 
 pytestmark = pytest.mark.anyio

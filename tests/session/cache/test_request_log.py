@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.errors import Overloaded, ProviderError, ProviderUnreachable, ReplyBroken
-from sevenfold.core.messages import RecordId
 from sevenfold.layers.conversation_state import NoJournal
 from sevenfold.session.cache.monitor import RequestLog
+from sevenfold.store.files import RecordId
 from sevenfold.store.transcript.records import RecordBody, SentRecord
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
+from sevenfold.store.files import RecordId
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     ForeignCompaction,
@@ -24,7 +25,6 @@ from sevenfold.store.transcript.records import (
     MessageRecord,
     Record,
     RecordBody,
-    RecordId,
     SentRecord,
     UsageRecord,
     write_line,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, is_whole, read_line, write_line
+from sevenfold.store.files import is_whole
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, read_line, write_line
 from tests.contracts.source_tree import run_snippets
 
 PAGE = (Path(__file__).parents[3] / "docs" / "store.md").read_text("utf-8")

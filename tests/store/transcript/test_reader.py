@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import DiskFault, FileMissing, KeyRefused
 from sevenfold.core.events import Event, LineQuarantined
+from sevenfold.store.files import LINE_HEAD
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript import reader
 from sevenfold.store.transcript.reader import (
@@ -18,7 +19,7 @@ from sevenfold.store.transcript.reader import (
     resume,
     scan_transcript,
 )
-from sevenfold.store.transcript.records import LINE_HEAD, write_line
+from sevenfold.store.transcript.records import write_line
 from sevenfold.store.transcript.transcript import Transcript
 from tests.store.disks import CountingDisk, QuickDisk, fresh_folder
 from tests.store.faults import Fault, FaultyDisk

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta, timezone
+from uuid import RFC_4122, UUID
 
 import pytest
 from hypothesis import given
@@ -9,12 +10,11 @@ from hypothesis import strategies as st
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, read_object, write_json
-from sevenfold.core.messages import Message, RecordId, ToolUse, ToolUseId, new_record_id, read_message
+from sevenfold.core.messages import Message, ToolUse, ToolUseId, read_message
 from sevenfold.core.spills import SpillDecision
+from sevenfold.store.files import LINE_HEAD, LINE_HEAD_BYTES, RecordId, is_whole, new_record_id
 from sevenfold.store.transcript.records import (
     BOUNDARY_MARK,
-    LINE_HEAD,
-    LINE_HEAD_BYTES,
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
@@ -24,7 +24,6 @@ from sevenfold.store.transcript.records import (
     RecordBody,
     UnknownRecord,
     UsageRecord,
-    is_whole,
     read_line,
     write_line,
 )
@@ -135,7 +134,7 @@ def test_the_mark_of_a_boundary_stands_right_after_the_checksum_and_in_no_text()
 
 
 def test_a_record_too_long_to_be_read_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sevenfold.store.transcript.records.MAX_RECORD_LINE_BYTES", 1000)
+    monkeypatch.setattr("sevenfold.store.files.MAX_RECORD_LINE_BYTES", 1000)
     assert write_line(said("m", "x" * 800))
     with pytest.raises(InputError, match="spill"):
         write_line(said("m", "x" * 1000))
@@ -222,3 +221,11 @@ def test_a_line_inside_a_line_cannot_be_taken_for_one() -> None:
     line = write_line(record)
     assert line.count(LINE_HEAD) == 1
     assert read_line(line.rstrip(b"\n")) == record
+
+
+def test_a_record_has_an_id_that_is_a_random_uuid() -> None:
+    ids = {new_record_id() for _ in range(200)}
+    assert len(ids) == 200
+    for one in ids:
+        found = UUID(hex=one)
+        assert (found.hex, found.version, found.variant) == (one, 4, RFC_4122)

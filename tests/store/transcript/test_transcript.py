@@ -216,7 +216,7 @@ def test_a_closed_transcript_says_so(sessions: Folder) -> None:
 def test_a_record_too_long_is_refused_before_anything_is_written(
     sessions: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sevenfold.store.transcript.records.MAX_RECORD_LINE_BYTES", 1000)
+    monkeypatch.setattr("sevenfold.store.files.MAX_RECORD_LINE_BYTES", 1000)
     with Transcript.open(sessions, SESSION) as transcript:
         with pytest.raises(InputError):
             transcript.append_all([said("short"), said("long", "x" * 1000)])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.messages import RecordId, ToolUseId
+from sevenfold.core.messages import ToolUseId
 from sevenfold.core.spills import SpillDecision
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript import reader
 from sevenfold.store.transcript.reader import resume

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Event
-from sevenfold.core.messages import RecordId
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, resume
 from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, Record, write_line

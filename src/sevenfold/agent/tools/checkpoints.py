@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.errors import FileExists, FileMissing, SevenfoldError, StoreError, WireError
 from sevenfold.core.events import CheckpointFailed, Emit, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.messages import RecordId
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.user_files import FileState, find_file_state, remove_file, replace_file
 

@@ -24,7 +24,7 @@ from sevenfold.core import events
 from sevenfold.core.errors import StoreError, WireError
 from sevenfold.core.events import CacheMissed, CutRegistered, Event
 from sevenfold.core.fields import read_fields
-from sevenfold.core.messages import Message, RecordId, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.prices import Catalog
 from sevenfold.core.usage import NO_USAGE, Usage, read_stored_usage
 from sevenfold.layers.compaction.summary import is_summary_head
@@ -32,6 +32,7 @@ from sevenfold.layers.forks.policy import MAIL_MARK
 from sevenfold.layers.memory.extraction.policy import extract_user_words
 from sevenfold.session.budget import MAIN_KIND
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import (

@@ -15,7 +15,6 @@ from sevenfold.agent.tui.session_list import add_agent_costs
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import ignore_event
-from sevenfold.core.messages import RecordId
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import (
     Breakpoint,
@@ -41,6 +40,7 @@ from sevenfold.session.pipeline import (
     build_view_steps,
 )
 from sevenfold.session.rebuilding import rebuild_view
+from sevenfold.store.files import RecordId
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import (
     BoundaryRecord,

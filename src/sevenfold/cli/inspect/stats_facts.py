@@ -13,7 +13,7 @@ from pathlib import Path
 from sevenfold.core.errors import FileMissing, WireError
 from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RuleAnswered, RuleShown, ignore_event
 from sevenfold.core.memories import is_indexed, read_memory
-from sevenfold.core.messages import RecordId, has_user_text
+from sevenfold.core.messages import has_user_text
 from sevenfold.core.prices import Catalog
 from sevenfold.core.text.facts import split_facts
 from sevenfold.core.usage import read_stored_usage
@@ -22,6 +22,7 @@ from sevenfold.layers.memory.recall.policy import find_recalled_texts
 from sevenfold.replay.policies.fidelity import CutFidelity, extract_block_text, measure_cut_fidelity
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import Workspace
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import WAITING_KINDS
 from sevenfold.store.memory.directory import MEMORY_FOLDER

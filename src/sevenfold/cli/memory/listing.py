@@ -69,10 +69,10 @@ def search_memories(options: Namespace, context: MemoryContext) -> int:
     # Not at the top: only a search needs it.
     from sevenfold.cli.memory.recall import open_memory_finder
 
-    known = (*context.memory.scan(None), *context.memory.scan_user_wide())
-    stored: dict[str, StoredMemory] = {one.memory.key: one for one in known}
     with closing(open_memory_finder(context)) as finder:
         ranked = finder.rank(cast("str", options.query), cast("int", options.limit))
+        read = {hit.key: finder.read(hit.key) for hit in ranked}
+    stored: dict[str, StoredMemory] = {key: one for key, one in read.items() if one is not None}
     # By meaning, every memory has a rank.
     hits = [hit for hit in ranked if hit.key in stored and (hit.overlap.words or (hit.margin or 0.0) > 0)]
     found: dict[str, MemoryOverview] = {

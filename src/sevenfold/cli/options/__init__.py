@@ -15,7 +15,9 @@ from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, Raw
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Protocol, TypeVar, cast
+
+from sevenfold.cli.screen import count_columns
 
 MAX_PORT = 65_535
 
@@ -40,10 +42,20 @@ def parse_port(text: str) -> int:
     return int(text)
 
 
+class HelpPage(RawDescriptionHelpFormatter):
+    """The base class loads a module to count columns, and one page is made to check each argument."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=count_columns() - 2)
+
+
 class DeferredParser(ArgumentParser):
     """A parser whose options are added when it is first used: a run uses those of one command, and making all
     of them takes longer than reading the arguments."""
 
+    first_word = ""
+    """Of the arguments that it reads. If it names what they ask for, the parsers beside that one are not
+    made."""
     _waiting: tuple[Callable[[ArgumentParser], None], ...] = ()
 
     def add_later(self, add: Callable[[ArgumentParser], None]) -> None:
@@ -67,6 +79,7 @@ class DeferredParser(ArgumentParser):
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it has overloads
         self, args: Sequence[str] | None = None, namespace: None = None
     ) -> tuple[Namespace, list[str]]:
+        self.first_word = args[0] if args else ""
         self.fill()
         return super().parse_known_args(args, namespace)
 
@@ -77,6 +90,21 @@ class DeferredParser(ArgumentParser):
     def format_usage(self) -> str:
         self.fill()
         return super().format_usage()
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_N = TypeVar("_N", bound=_Named)
+
+
+def choose_named(parser: ArgumentParser, known: Iterable[_N]) -> Sequence[_N]:
+    """The one that the parser's first word names; all where it names none, as for help or in a mistake."""
+    listed = tuple(known)
+    said = parser.first_word if isinstance(parser, DeferredParser) else ""
+    return [one for one in listed if one.name == said] or listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +123,14 @@ def add_actions(parser: ArgumentParser, actions: Iterable[CommandAction]) -> Non
     add_project_option(parser)
     add_json_option(parser)
     below = parser.add_subparsers(metavar="ACTION", title="actions", prog=parser.prog)
-    for action in actions:
+    for action in choose_named(parser, actions):
         lines = (f"  {parser.prog} {line}" for line in action.examples)
         one = below.add_parser(
             action.name,
             help=action.help,
             description=action.more,
             epilog="\n".join(("examples:", *lines)) if action.examples else None,
-            formatter_class=RawDescriptionHelpFormatter,
+            formatter_class=HelpPage,
             allow_abbrev=False,
         )
         one.set_defaults(action=action.name)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeGuard, cast, final
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeGuard, cast, final
 
 from sevenfold.core.json import JsonObject
 
@@ -91,10 +91,16 @@ class SettingKind(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchKind:
+class _PlainKind:
+    """A kind without parameters: two of one class are equal. One dataclass for all of them, because every
+    command waits until they are made."""
+
+
+class SwitchKind(_PlainKind):
     """On or off. A committed file may turn it off."""
 
-    name: str = "switch"
+    __slots__ = ()
+    name: ClassVar[str] = "switch"
 
     @property
     def allowed(self) -> str:
@@ -143,11 +149,11 @@ class IntegerKind:
         return _not_lower(value, default)
 
 
-@dataclass(frozen=True, slots=True)
-class PercentKind:
+class PercentKind(_PlainKind):
     """More than 0, at most 100."""
 
-    name: str = "percent"
+    __slots__ = ()
+    name: ClassVar[str] = "percent"
 
     @property
     def allowed(self) -> str:
@@ -164,11 +170,11 @@ class PercentKind:
         return _not_lower(value, default)
 
 
-@dataclass(frozen=True, slots=True)
-class PriceKind:
+class PriceKind(_PlainKind):
     """US dollars for a million tokens."""
 
-    name: str = "price"
+    __slots__ = ()
+    name: ClassVar[str] = "price"
 
     @property
     def allowed(self) -> str:
@@ -188,11 +194,11 @@ class PriceKind:
         return "a committed file never sets a price"
 
 
-@dataclass(frozen=True, slots=True)
-class PathKind:
+class PathKind(_PlainKind):
     """A path, absolute or under the user's own folder: a relative one means something else in each shell."""
 
-    name: str = "place"
+    __slots__ = ()
+    name: ClassVar[str] = "place"
 
     @property
     def allowed(self) -> str:
@@ -234,11 +240,11 @@ class ChoiceKind:
         return None if value == default else "a committed file may switch things off and lower limits only"
 
 
-@dataclass(frozen=True, slots=True)
-class NamesKind:
+class NamesKind(_PlainKind):
     """A list of names; the environment separates them by commas."""
 
-    name: str = "names"
+    __slots__ = ()
+    name: ClassVar[str] = "names"
 
     @property
     def allowed(self) -> str:
@@ -334,11 +340,11 @@ MAX_SETTING_LINES = 1_000
 _NEVER = "a committed file may switch things off and lower limits only"
 
 
-@dataclass(frozen=True, slots=True)
-class LineKind:
+class LineKind(_PlainKind):
     """One line of text."""
 
-    name: str = "line"
+    __slots__ = ()
+    name: ClassVar[str] = "line"
 
     @property
     def allowed(self) -> str:
@@ -354,11 +360,11 @@ class LineKind:
         return None if value == default else _NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class LinesKind:
+class LinesKind(_PlainKind):
     """A list of lines; the environment has one on each line."""
 
-    name: str = "lines"
+    __slots__ = ()
+    name: ClassVar[str] = "lines"
 
     @property
     def allowed(self) -> str:
@@ -378,11 +384,11 @@ class LinesKind:
         return None if value == default else _NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class PairsKind:
+class PairsKind(_PlainKind):
     """A line for each name. Values may be secret: nothing that prints settings prints them."""
 
-    name: str = "pairs"
+    __slots__ = ()
+    name: ClassVar[str] = "pairs"
 
     @property
     def allowed(self) -> str:

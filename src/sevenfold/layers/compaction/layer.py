@@ -17,15 +17,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import Emit, WindowLearned
 from sevenfold.core.json import freeze_object
-from sevenfold.core.messages import (
-    Block,
-    Message,
-    RecordId,
-    ToolResult,
-    ToolUseId,
-    new_record_id,
-    without_message_thinking,
-)
+from sevenfold.core.messages import Block, Message, ToolResult, ToolUseId, without_message_thinking
 from sevenfold.core.models import Model
 from sevenfold.core.requests import ENGINE_ENTRY, Cut, PreparedRequest, RequestParams, ViewMessage
 from sevenfold.core.tokens import (
@@ -46,6 +38,7 @@ from sevenfold.layers.context.layer import CurrentContext
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.session_notes.writer import NotesSources
 from sevenfold.layers.tool_results.spill import SpillLayer
+from sevenfold.store.files import RecordId, new_record_id
 from sevenfold.store.transcript.records import (
     BoundaryRecord,
     DecisionRecord,

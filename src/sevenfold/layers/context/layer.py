@@ -15,7 +15,7 @@ from pathlib import Path
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
-from sevenfold.core.messages import Message, RecordId, Text, has_user_text
+from sevenfold.core.messages import Message, Text, has_user_text
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.layers.context import (
@@ -31,6 +31,7 @@ from sevenfold.layers.context import (
     sort_sources,
 )
 from sevenfold.layers.conversation import Conversation
+from sevenfold.store.files import RecordId
 from sevenfold.store.project.instructions import (
     CachedFileReader,
     Instruction,

@@ -1,7 +1,6 @@
 """The notes of a session (layer 3): every message goes to them, and a compaction gets what they contain.
 
-`NotesLayer` follows a conversation. A session on disk has a notes file that `NotesWriter` updates when that
-is due; a session in memory has the same notes in memory.
+`NotesLayer` follows a conversation. `NotesWriter` updates the file of a session on disk when that is due.
 
 The model writer is a fork that may edit the notes and nothing else. It edits a text in memory, and the file
 is replaced once when the fork has ended, so that no reader sees half an update.
@@ -21,7 +20,7 @@ from sevenfold.core.canonical import digest
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, WriterFailed, ignore_event
-from sevenfold.core.messages import Message, RecordId, ToolResult, ToolUse
+from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.requests import ENGINE_ENTRY, ModelRequest
 from sevenfold.core.system import SingleFlight, run_blocking
 from sevenfold.core.tokens.estimation import estimate_text_tokens
@@ -57,6 +56,7 @@ from sevenfold.layers.session_notes.sections import (
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
+from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord

@@ -18,19 +18,10 @@ from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from sevenfold.core.json import JsonObject, iterate_texts
-from sevenfold.core.messages import (
-    Block,
-    Compaction,
-    Message,
-    RecordId,
-    Text,
-    Thinking,
-    ToolResult,
-    ToolUse,
-    ToolUseId,
-)
+from sevenfold.core.messages import Block, Compaction, Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import CONTENT_KEYS, NEW_TEXT_KEYS, OLD_TEXT_KEYS, PATH_KEYS, find_tool
 from sevenfold.layers.microcompact.layer import CLEARED_KEY
+from sevenfold.store.files import RecordId
 from sevenfold.store.transcript.records import (
     BoundaryRecord,
     CutRecord,

@@ -36,10 +36,10 @@ from sevenfold.store.memory.records import (
     LoggedTransaction,
     decode_text,
     encode_text,
+    format_log_line,
     hash_text,
     is_upkeep,
     read_log_entry,
-    to_record,
 )
 from sevenfold.store.transcript.transcript import RecordPosition, Transcript
 
@@ -265,7 +265,8 @@ class MemoryLog:
 
     def append(self, entries: Sequence[LogEntry]) -> list[LogLine]:
         """Add lines, which are in the kernel's hands on return; `sync` makes them durable."""
-        places = self._opened().append_all([to_record(entry) for entry in entries], durable=False)
+        lines = [format_log_line(entry) for entry in entries]
+        places = self._opened().append_lines(lines, durable=False)
         return [LogLine(entry, place) for entry, place in zip(entries, places, strict=True)]
 
     def sync(self) -> None:

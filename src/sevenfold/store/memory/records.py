@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze_object, replace_lone_surrogates
 from sevenfold.core.memories import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
-from sevenfold.core.messages import RecordId, new_record_id
+from sevenfold.store.files import checksum_line, format_line, is_whole, new_record_id
 from sevenfold.store.memory.changes import (
     TRANSACTION_KINDS,
     UNDO_STEPS,
@@ -24,7 +24,6 @@ from sevenfold.store.memory.changes import (
     TransactionKind,
     UndoStep,
 )
-from sevenfold.store.transcript.records import Record, UnknownRecord, checksum_line, is_whole, write_line
 
 TRANSACTION = "memory"
 UPKEEP = "upkeep"
@@ -172,16 +171,10 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(encode_text(text)).hexdigest()
 
 
-def to_record(entry: LogEntry) -> Record:
-    if isinstance(entry, LoggedTransaction):
-        return Record(UnknownRecord(TRANSACTION, _write_logged(entry)), entry.at, RecordId(entry.id))
-    return Record(UnknownRecord(UPKEEP, freeze_object(_write_upkeep(entry))), entry.at)
-
-
 def format_log_line(entry: LogEntry) -> bytes:
     """A line of the history."""
     if isinstance(entry, LoggedTransaction):
-        return write_line(to_record(entry))
+        return format_line(TRANSACTION, entry.id, entry.at, _write_logged(entry))
     # As it is: it names every file of the folder, and nothing in it is anybody's text.
     wire = {"k": UPKEEP, "id": new_record_id(), "at": entry.at.isoformat(), "v": _write_upkeep(entry)}
     return checksum_line(UPKEEP, json.dumps(wire, separators=(",", ":")).encode())

@@ -17,15 +17,12 @@ from sevenfold.core import events
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.json import write_json
-from sevenfold.core.messages import RecordId
 from sevenfold.core.system import map_os_errors
+from sevenfold.store.files import LINE_HEAD, LINE_HEAD_BYTES, MAX_RECORD_LINE_BYTES, RecordId, is_whole
 from sevenfold.store.files.disk import READ_FLAGS, Disk, read_fully
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.records import (
     BOUNDARY_MARK,
-    LINE_HEAD,
-    LINE_HEAD_BYTES,
-    MAX_RECORD_LINE_BYTES,
     MESSAGE_MARK,
     BoundaryRecord,
     CutRecord,
@@ -37,7 +34,6 @@ from sevenfold.store.transcript.records import (
     SentRecord,
     UnknownRecord,
     UsageRecord,
-    is_whole,
     read_line,
 )
 

@@ -4,12 +4,12 @@ A line is a JSON object that starts with a checksum of the rest of itself:
 
     {"c":"9f0c2a61","k":"message","id":"…","at":"2026-11-15T09:30:00+00:00","v":{…}}
 
-So a line can be checked without parsing it, and a boundary can be found by its bytes alone.
+So a line can be checked without parsing it (`store/files/__init__.py`), and a boundary can be found by its
+bytes alone.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,17 +26,15 @@ from sevenfold.core.json import (
     freeze,
     nesting_depth,
     read_object,
-    write_json,
 )
 from sevenfold.core.messages import (
     MAX_MESSAGE_NESTING,
     Message,
-    RecordId,
-    new_record_id,
     read_message,
     write_message,
 )
 from sevenfold.core.spills import SpillDecision
+from sevenfold.store.files import RecordId, format_line, is_whole, new_record_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +156,9 @@ class Record:
     id: RecordId = field(default_factory=new_record_id)
 
 
-LINE_HEAD = b'{"c":"'
-INNER = b'{"\\u0063":"'
-"""The same to whoever reads JSON, and the beginning of no line."""
-LINE_HEAD_BYTES = len(LINE_HEAD) + 8 + len(b'",')
 BOUNDARY_MARK = b'","k":"boundary",'
 MESSAGE_MARK = b'","k":"message",'
 """After the checksum. In a JSON string their quotes would be escaped, so only an object can hold them."""
-
-MAX_RECORD_LINE_BYTES = 64 * 1024 * 1024
-"""Twice the largest request the API takes (32 MB), to leave room for escapes."""
-
 
 MAX_RECORD_NESTING = {"message": MAX_MESSAGE_NESTING, "aside": MAX_MESSAGE_NESTING + 1}
 """Levels that a kind can be read back with: a message is kept shallower than JSON itself may be."""
@@ -183,30 +173,7 @@ def write_line(record: Record) -> bytes:
             f"a {kind} record {nesting_depth(value)} levels deep could not be read back; flatten it "
             f"or make it text"
         )
-    wire = {"k": kind, "id": record.id, "at": record.at.isoformat(), "v": value}
-    return checksum_line(kind, write_json(freeze(wire)))
-
-
-def checksum_line(kind: str, wire: bytes) -> bytes:
-    """A JSON object as a line with its checksum; `InputError` when it is too long to be read back."""
-    # An object inside may look like a line of its own, and would be taken for one if the rest were torn off.
-    rest = wire[1:].replace(LINE_HEAD, INNER)
-    if len(rest) > MAX_RECORD_LINE_BYTES:
-        raise InputError(
-            f"a {kind} record of {len(rest):,} bytes is over the limit of {MAX_RECORD_LINE_BYTES:,}; "
-            "store large content as a spill first"
-        )
-    return LINE_HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest + b"\n"
-
-
-def is_whole(line: bytes, start: int = 0) -> bool:
-    """Whether a line, without its newline, is exactly what was written; or what it holds from `start` on."""
-    rest = start + LINE_HEAD_BYTES
-    return (
-        line.startswith(LINE_HEAD, start)
-        and line[rest - 2 : rest] == b'",'
-        and line[start + len(LINE_HEAD) : rest - 2] == b"%08x" % zlib.crc32(memoryview(line)[rest:])
-    )
+    return format_line(kind, record.id, record.at, value)
 
 
 def read_line(line: bytes) -> Record:

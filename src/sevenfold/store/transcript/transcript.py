@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NewType, Self
+from typing import TYPE_CHECKING, NewType, Self
 
 from sevenfold.core import events
 from sevenfold.core.clock import Clock
@@ -29,12 +29,14 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, Event, describe_event, ignore_event
 from sevenfold.core.json import JsonObject, freeze, freeze_object, read_object, write_json
-from sevenfold.core.messages import new_record_id
 from sevenfold.core.system import map_os_errors, run_blocking
+from sevenfold.store.files import format_line, new_record_id
 from sevenfold.store.files.disk import close_in_children, drop_flock, read_fully, take_flock, write_all
 from sevenfold.store.files.folder import FileStat, Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.transcript.records import ParentRecord, Record, UnknownRecord, write_line
+
+if TYPE_CHECKING:
+    from sevenfold.store.transcript.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,13 @@ class Transcript:
 
     def append_all(self, records: Sequence[Record], *, durable: bool = True) -> list[RecordPosition]:
         """Add records in one go, with one fsync for all."""
-        lines = [write_line(record) for record in records]
+        # Not at the top: the history of memories has lines of its own, and no messages.
+        from sevenfold.store.transcript.records import write_line
+
+        return self.append_lines([write_line(record) for record in records], durable=durable)
+
+    def append_lines(self, lines: Sequence[bytes], *, durable: bool = True) -> list[RecordPosition]:
+        """The same for lines with their checksums."""
         with self._in_turn("append to"):
             take_flock(self._disk, self._fd, self._folder.timeouts.mutex, f"{self._folder.path}/{self._key}")
             try:
@@ -235,6 +243,9 @@ MAX_COPIED_BYTES = 1024 * 1024 * 1024
 
 def fork_transcript(sessions: Folder, parent: SessionId, at: datetime) -> SessionId:
     """The new session, whole or not at all. The old one is not touched, and may be in use."""
+    # Not at the top, as above.
+    from sevenfold.store.transcript.records import ParentRecord, Record, write_line
+
     key = f"{parent}.jsonl"
     if sessions.stat(key) is None:
         raise FileMissing(f"no session {parent!r} in {sessions.path} to branch off; name one that is there")
@@ -313,7 +324,7 @@ class EventLog:
     def __init__(self, session: Folder, clock: Clock, emit: Emit = ignore_event) -> None:
         self._folder, self._clock, self._emit = session, clock, emit
         self._is_lost = False
-        self._waiting: list[Record] = []
+        self._waiting: list[LoggedEvent] = []
         self._left_out = 0
 
     def add(self, event: Event) -> None:
@@ -321,7 +332,7 @@ class EventLog:
         if len(self._waiting) >= MAX_WAITING:
             self._left_out += 1
             return
-        self._waiting.append(self._record(describe_event(event)))
+        self._waiting.append(self._logged(describe_event(event)))
 
     async def write(self) -> None:
         """Write what was added, in a thread."""
@@ -332,14 +343,15 @@ class EventLog:
         """Write what was added. Blocks on the disk; one that fails drops these events and stops nobody."""
         waiting, self._waiting = self._waiting, []
         if self._left_out:
-            waiting.append(self._record({"event": EVENTS_LEFT_OUT, "count": self._left_out}))
+            waiting.append(self._logged({"event": EVENTS_LEFT_OUT, "count": self._left_out}))
             self._left_out = 0
         if not waiting:
             return
         try:
             self._make_room()
             with Transcript.open(self._folder, _EVENTS) as lines:
-                lines.append_all(waiting, durable=False)
+                written = [format_line(_KIND, new_record_id(), each.at, each.fields) for each in waiting]
+                lines.append_lines(written, durable=False)
         except SevenfoldError as error:
             if not self._is_lost:
                 self._is_lost = True
@@ -352,14 +364,15 @@ class EventLog:
                 self._folder.remove(f"{OLDER_EVENTS}.jsonl")
             self._folder.move(f"{_EVENTS}.jsonl", f"{OLDER_EVENTS}.jsonl")
 
-    def _record(self, fields: Mapping[str, str | int | None]) -> Record:
-        return Record(UnknownRecord(_KIND, freeze_object(fields)), self._clock.now(), new_record_id())
+    def _logged(self, fields: Mapping[str, str | int | None]) -> LoggedEvent:
+        return LoggedEvent(self._clock.now(), str(fields["event"]), freeze_object(fields))
 
 
 def read_events(session: Folder) -> Iterator[LoggedEvent]:
     """What was logged, oldest first. Lines that cannot be read are passed over."""
-    # Where events are read: whoever opens memories writes records and reads none.
+    # Not at the top, as above.
     from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
+    from sevenfold.store.transcript.records import UnknownRecord
 
     for name in (OLDER_EVENTS, _EVENTS):
         if session.stat(f"{name}.jsonl") is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sevenfold.core import events
 from sevenfold.core.clock import Clock, SystemClock
@@ -28,12 +29,14 @@ from sevenfold.layers.memory.search.encoders import find_encoder
 from sevenfold.layers.memory.search.large_index import LARGE_FROM, LargeIndex, is_large
 from sevenfold.layers.memory.search.lexical import spell_words
 from sevenfold.layers.memory.search.memory_index import MemoryIndex, RankedMemory
-from sevenfold.layers.memory.trust.verifier import ProjectVerifiers, describe_broken_claims
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
 from sevenfold.store.project.project import Project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+
+if TYPE_CHECKING:
+    from sevenfold.layers.memory.trust.verifier import ProjectVerifiers
 
 VERIFY_BUDGET = timedelta(milliseconds=100)
 """For all memories of one prompt. What time did not suffice for falls back on the last check's mark."""
@@ -60,7 +63,7 @@ class MemoryFinder:
         state = library.project.memory_state
         self._index = self._open_index()
         self._uses, self._marks = UseStore(state, emit=emit), MarkStore(state, emit=emit)
-        self._verifiers = ProjectVerifiers(library.project, library.root)
+        self._verifiers: ProjectVerifiers | None = None
         self._generation: tuple[int, int] | None = None
 
     def close(self) -> None:
@@ -132,6 +135,10 @@ class MemoryFinder:
             ),
         )
 
+    def read(self, key: str) -> StoredMemory | None:
+        """A memory, as it was when the last prompt was ranked."""
+        return self._stored.get(key)
+
     def list(self, keys: Iterable[str]) -> tuple[ManifestLine, ...]:
         """Lines of a manifest."""
         stored = [self._stored[key] for key in keys]
@@ -142,6 +149,11 @@ class MemoryFinder:
 
     def take(self, chosen: Sequence[RecallCandidate]) -> tuple[RecalledMemory, ...]:
         """These memories as they enter a view, checked against the project."""
+        # Not at the top: who only searches takes nothing, and checks nothing.
+        from sevenfold.layers.memory.trust.verifier import ProjectVerifiers, describe_broken_claims
+
+        if self._verifiers is None:
+            self._verifiers = ProjectVerifiers(self._library.project, self._library.root)
         each = VERIFY_BUDGET / max(1, len(chosen))
         marks = self._marks.read()
         taken: list[RecalledMemory] = []

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import rmtree
 from threading import RLock
 from typing import TYPE_CHECKING, Self
 
@@ -86,6 +85,8 @@ class DiskIndex:
 
     @staticmethod
     def discard(folder: Path) -> None:
+        from shutil import rmtree  # not at the top: few indexes are discarded
+
         rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
