@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sevenfold.cli.memory.context import MemoryContext
 from sevenfold.cli.screen import format_count
 from sevenfold.core.errors import InputError
-from sevenfold.core.settings.sections import WebSettings
-from sevenfold.layers.memory.rule_policy import RuleSettings
-from sevenfold.layers.memory.rule_reader import parse_memory_rule
+from sevenfold.core.memories import GATE_KEY
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
 from sevenfold.layers.memory.trust.verifier import BrokenClaim, ProjectVerifiers
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.sidecars import BrokenMark
+
+if TYPE_CHECKING:
+    from sevenfold.core.settings.sections import WebSettings
 
 MAX_PARALLEL_FETCHES = 8
 """Pages that are fetched side by side."""
@@ -46,6 +46,11 @@ def check_memory_claims(options: Namespace, context: MemoryContext) -> int:
         for one, found, lost in zip(stored, claims, broken, strict=True)
     ]
     if options.online:
+        # Not at the top: who does not ask for addresses waits for neither.
+        import asyncio
+
+        from sevenfold.core.settings.sections import WebSettings
+
         checked = asyncio.run(_with_urls(checked, context.workspace.settings.of(WebSettings)))
     _mark(context, checked)
     if context.is_json:
@@ -56,6 +61,12 @@ def check_memory_claims(options: Namespace, context: MemoryContext) -> int:
 
 
 def _list_refused(stored: StoredMemory) -> tuple[str, ...]:
+    if not stored.memory.applies_to and not stored.memory.field(GATE_KEY):
+        return ()
+    # As in a list: not where no memory has a condition.
+    from sevenfold.layers.memory.rule_policy import RuleSettings
+    from sevenfold.layers.memory.rule_reader import parse_memory_rule
+
     return tuple(
         f"{one.text!r} is no condition: {one.reason}"
         for one in parse_memory_rule(stored, RuleSettings()).refused
@@ -63,10 +74,12 @@ def _list_refused(stored: StoredMemory) -> tuple[str, ...]:
 
 
 async def _with_urls(checked: Sequence[CheckedMemory], settings: WebSettings) -> list[CheckedMemory]:
-    room = asyncio.Semaphore(MAX_PARALLEL_FETCHES)
-
     # Not at the top: only a check of addresses needs the tools of the agent.
+    import asyncio
+
     from sevenfold.agent.tools.web_fetch import fetch_page
+
+    room = asyncio.Semaphore(MAX_PARALLEL_FETCHES)
 
     async def look(claim: MemoryClaim) -> BrokenClaim | None:
         async with room:

@@ -207,13 +207,14 @@ _NEEDS_TERMINAL = frozenset({"edit"})
 
 def run_memory(options: Namespace, screen: Screen) -> int:
     action = cast("str", options.action)
-    with open_memory_context(options, screen, _list_sections(action)) as context:
+    with open_memory_context(options, screen, _list_sections(options)) as context:
         return _DOING[action](options, context)
 
 
-def _list_sections(action: str) -> tuple[type[SettingsSection], ...]:
+def _list_sections(options: Namespace) -> tuple[type[SettingsSection], ...]:
     # Not at the top: no other action needs these modules.
-    if action == "check":
+    action = cast("str", options.action)
+    if action == "check" and options.online:
         from sevenfold.core.settings.sections import WebSettings
 
         return (*MEMORY_SECTIONS, WebSettings)

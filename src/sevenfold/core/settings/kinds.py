@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeGuard, cast, final
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeGuard, cast, final
 
 from sevenfold.core.json import JsonObject
 
@@ -100,7 +100,10 @@ class SwitchKind(_PlainKind):
     """On or off. A committed file may turn it off."""
 
     __slots__ = ()
-    name: ClassVar[str] = "switch"
+
+    @property
+    def name(self) -> str:
+        return "switch"
 
     @property
     def allowed(self) -> str:
@@ -153,7 +156,10 @@ class PercentKind(_PlainKind):
     """More than 0, at most 100."""
 
     __slots__ = ()
-    name: ClassVar[str] = "percent"
+
+    @property
+    def name(self) -> str:
+        return "percent"
 
     @property
     def allowed(self) -> str:
@@ -174,7 +180,10 @@ class PriceKind(_PlainKind):
     """US dollars for a million tokens."""
 
     __slots__ = ()
-    name: ClassVar[str] = "price"
+
+    @property
+    def name(self) -> str:
+        return "price"
 
     @property
     def allowed(self) -> str:
@@ -198,7 +207,10 @@ class PathKind(_PlainKind):
     """A path, absolute or under the user's own folder: a relative one means something else in each shell."""
 
     __slots__ = ()
-    name: ClassVar[str] = "place"
+
+    @property
+    def name(self) -> str:
+        return "place"
 
     @property
     def allowed(self) -> str:
@@ -244,7 +256,10 @@ class NamesKind(_PlainKind):
     """A list of names; the environment separates them by commas."""
 
     __slots__ = ()
-    name: ClassVar[str] = "names"
+
+    @property
+    def name(self) -> str:
+        return "names"
 
     @property
     def allowed(self) -> str:
@@ -344,7 +359,10 @@ class LineKind(_PlainKind):
     """One line of text."""
 
     __slots__ = ()
-    name: ClassVar[str] = "line"
+
+    @property
+    def name(self) -> str:
+        return "line"
 
     @property
     def allowed(self) -> str:
@@ -364,7 +382,10 @@ class LinesKind(_PlainKind):
     """A list of lines; the environment has one on each line."""
 
     __slots__ = ()
-    name: ClassVar[str] = "lines"
+
+    @property
+    def name(self) -> str:
+        return "lines"
 
     @property
     def allowed(self) -> str:
@@ -388,7 +409,10 @@ class PairsKind(_PlainKind):
     """A line for each name. Values may be secret: nothing that prints settings prints them."""
 
     __slots__ = ()
-    name: ClassVar[str] = "pairs"
+
+    @property
+    def name(self) -> str:
+        return "pairs"
 
     @property
     def allowed(self) -> str:

@@ -92,8 +92,9 @@ def escape_controls(text: str) -> str:
 
 
 _NON_JOINER, _JOINER = "\u200c", "\u200d"
-_JOINED_LETTER = re.compile("[\u0600-\u06ff\u0750-\u077f\u0900-\u0dff]")
-"""Of Arabic, Persian, Urdu and the scripts of India, which are not written without joiners."""
+_JOINED_LETTERS = (("\u0600", "\u06ff"), ("\u0750", "\u077f"), ("\u0900", "\u0dff"))
+"""Of Arabic, Persian, Urdu and the scripts of India, which are not written without joiners. Compiled to a
+pattern they would take as long as a module to load."""
 
 
 def _is_joiner(text: str, at: int) -> bool:
@@ -102,9 +103,13 @@ def _is_joiner(text: str, at: int) -> bool:
     if text[at] not in (_NON_JOINER, _JOINER) or not 0 < at < len(text) - 1:
         return False
     before, after = text[at - 1], text[at + 1]
-    if _JOINED_LETTER.match(before) and _JOINED_LETTER.match(after):
+    if _is_joined_letter(before) and _is_joined_letter(after):
         return True
     return text[at] == _JOINER and _is_emoji(before) and _is_emoji(after)
+
+
+def _is_joined_letter(item: str) -> bool:
+    return any(first <= item <= last for first, last in _JOINED_LETTERS)
 
 
 def _is_emoji(item: str) -> bool:

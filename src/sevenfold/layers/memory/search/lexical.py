@@ -27,7 +27,7 @@ WORDS_VERSION = 4
 
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]+")
+_UNSPACED_LETTERS = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]+"
 """Chinese, Japanese, Korean and Thai, which put no space between words, or none before endings. Each pair of
 neighbouring characters counts as a word."""
 _KANA = re.compile("[\u3040-\u309f]+")
@@ -199,13 +199,19 @@ def _stem(word: str) -> str:
     return _stemmer().stemWord(word)
 
 
+@cache
+def _unspaced() -> re.Pattern[str]:
+    # Compiled when a text needs it, which takes as long as a module to load.
+    return re.compile(_UNSPACED_LETTERS)
+
+
 def split_words(text: str) -> list[str]:
     """In the order of the text: each word, its parts, and each pair of neighbours as `one two`."""
     found: list[str] = []
     before = ""
     for match in _WORD.finditer(text):
         word = match.group()
-        if not word.isascii() and _UNSPACED.search(word):
+        if not word.isascii() and _unspaced().search(word):
             found += _unspaced_forms(word)
             before = ""
             continue
@@ -231,7 +237,7 @@ def _unspaced_forms(text: str) -> list[str]:
     """Pairs of characters of each run, and the words of other scripts between them."""
     found: list[str] = []
     at = 0
-    for run in _UNSPACED.finditer(text):
+    for run in _unspaced().finditer(text):
         found += _forms(text[at : run.start()]) if run.start() > at else []
         characters, at = run.group(), run.end()
         found += [characters[i : i + 2] for i in range(max(1, len(characters) - 1))]
