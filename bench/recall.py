@@ -45,15 +45,8 @@ from recall_sets import (
 )
 from recall_speed import measure_large, measure_small
 
-from sevenfold.layers.memory.search.encoders import (
-    GRAPH,
-    TOKENIZER,
-    WEIGHTS,
-    find_encoder,
-    read_encoder,
-    write_graph,
-)
-from sevenfold.layers.memory.search.vectors import WORDS_SHARE, TextEncoder, read_weights
+from sevenfold.layers.memory.search.encoders import GRAPH, WEIGHTS, find_encoder, read_encoder, write_graph
+from sevenfold.layers.memory.search.vectors import TOKENIZER, WORDS_SHARE, TextEncoder, read_weights
 
 SHARES = (0.3, 0.4, 0.5, 0.6, 0.7)
 MEASURES = {"z-score": standard, "min-max": scaled}

@@ -27,7 +27,7 @@ from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, MemoryUse, Origin, 
 from sevenfold.core.messages import Message, Text, ToolUse, ToolUseId
 from sevenfold.core.settings import PlaceSettings
 from sevenfold.core.text.globs import find_shell_paths, find_text_paths
-from sevenfold.core.text.safe_text import truncate_bytes
+from sevenfold.core.text.safe_text import escape_reminder_tags, render_reminder, truncate_bytes
 from sevenfold.core.tool_kinds import (
     PATH_KEYS,
     command_of,
@@ -37,7 +37,7 @@ from sevenfold.core.tool_kinds import (
     own_tool_name,
     patch_of,
 )
-from sevenfold.layers.context import CONTEXT_HEADINGS, escape_reminder_tags, render_reminder
+from sevenfold.layers.context import CONTEXT_HEADINGS
 from sevenfold.layers.memory.recall.policy import (
     RecallFacts,
     RecallSettings,

@@ -10,7 +10,8 @@ import pytest
 
 from sevenfold.cli import main
 from sevenfold.core.memories import Origin, write_memory
-from sevenfold.layers.memory.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER
+from sevenfold.layers.memory.search.encoders import GRAPH
+from sevenfold.layers.memory.search.vectors import MODEL_FOLDER, TOKENIZER
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 

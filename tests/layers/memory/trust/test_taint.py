@@ -24,7 +24,8 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.text import stems
-from sevenfold.layers.context import ContextSource, render_context, render_reminder
+from sevenfold.core.text.safe_text import render_reminder
+from sevenfold.layers.context import ContextSource, render_context
 from sevenfold.layers.forks.policy import NoteMessage, render_mail
 from sevenfold.layers.memory.trust import taint
 from sevenfold.layers.memory.trust.taint import (

@@ -25,10 +25,10 @@ from sevenfold.layers.memory.recall.policy import (
     RecallSettings,
     choose_recalled,
 )
-from sevenfold.layers.memory.search.encoders import find_encoder
 from sevenfold.layers.memory.search.large_index import LARGE_FROM, LargeIndex, is_large
 from sevenfold.layers.memory.search.lexical import spell_words
 from sevenfold.layers.memory.search.memory_index import MemoryIndex, RankedMemory
+from sevenfold.layers.memory.search.vectors import has_encoder
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
@@ -71,6 +71,11 @@ class MemoryFinder:
 
     def load_encoder(self) -> bool:
         """Load the encoder, if one was set up, to search by vectors as well. Takes up to a second."""
+        if not has_encoder(self._library.home):
+            return False
+        # Not at the top: most searches are by words alone.
+        from sevenfold.layers.memory.search.encoders import find_encoder
+
         encoder = find_encoder(self._library.home, emit=self._emit)
         if encoder is None:
             return False

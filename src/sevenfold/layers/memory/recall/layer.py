@@ -26,7 +26,8 @@ from sevenfold.core.prices import Catalog, find_cheapest_model
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.settings import MemorySettings
 from sevenfold.core.system import run_blocking
-from sevenfold.layers.context import REMINDER_TAG, ContextSource
+from sevenfold.core.text.safe_text import REMINDER_TAG
+from sevenfold.layers.context import ContextSource
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import (

@@ -13,14 +13,23 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import Origin
-from sevenfold.core.messages import Message, Text
 from sevenfold.core.settings import amount, choice, limit, switch
-from sevenfold.core.text.safe_text import Fence, fence_text, find_fences, truncate_bytes
-from sevenfold.layers.context import REMINDER_TAG, escape_reminder_tags, render_reminder
+from sevenfold.core.text.safe_text import (
+    REMINDER_TAG,
+    Fence,
+    escape_reminder_tags,
+    fence_text,
+    find_fences,
+    render_reminder,
+    truncate_bytes,
+)
+
+if TYPE_CHECKING:
+    from sevenfold.core.messages import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,6 +363,9 @@ def find_surfaced(messages: Iterable[Message]) -> tuple[SurfacedMemory, ...]:
 
 def find_recalled_texts(message: Message) -> tuple[Fence, ...]:
     """The memories that a message shows, as it shows them."""
+    # Not at the top: who only searches reads no messages.
+    from sevenfold.core.messages import Text
+
     texts = (
         block.text
         for block in (message.blocks if message.role == "user" else ())
@@ -372,6 +384,8 @@ def render_cleared_memories(memories: Iterable[SurfacedMemory]) -> str:
 
 def clear_recalled(message: Message) -> Message | None:
     """A message of recalled memories as the marker that replaces it; None where it has none."""
+    from sevenfold.core.messages import Text  # as above
+
     found = find_surfaced([message])
     return replace(message, content=(Text(render_cleared_memories(found)),)) if found else None
 

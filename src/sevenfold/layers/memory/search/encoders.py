@@ -24,12 +24,15 @@ from sevenfold.layers.memory.search.vectors import (
     MAX_ENCODER_TOKENS,
     MINILM_HEADS,
     MINILM_LAYERS,
+    MODEL_FOLDER,
+    TOKENIZER,
     VECTOR_WIDTH,
     BatchTokenizer,
     FloatArray,
     IntArray,
     Minilm,
     TextEncoder,
+    has_encoder,
     read_weights,
 )
 from sevenfold.store.files.folder import Folder
@@ -220,9 +223,7 @@ def _varint(value: int) -> bytes:
     return bytes((*out, value))
 
 
-WEIGHTS, TOKENIZER, GRAPH = "model.safetensors", "tokenizer.json", "model.onnx"
-MODEL_FOLDER = "models/all-MiniLM-L6-v2"
-"""Below the home: where `sevenfold recall --setup` puts the three."""
+WEIGHTS, GRAPH = "model.safetensors", "model.onnx"
 
 NEEDED_LIBRARIES = ("numpy", "tokenizers")
 FASTER_LIBRARY = "onnxruntime"
@@ -234,7 +235,7 @@ def find_encoder(home: Path, *, emit: Emit = ignore_event) -> TextEncoder | None
     An encoder that was set up and cannot be used is reported as an event.
     """
     folder = home / MODEL_FOLDER
-    if not (folder / TOKENIZER).is_file():
+    if not has_encoder(home):
         return None
     missing = [name for name in NEEDED_LIBRARIES if find_spec(name) is None]
     if missing:

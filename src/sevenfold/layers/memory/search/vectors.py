@@ -30,6 +30,15 @@ VECTOR_WIDTH = 384
 MAX_ENCODER_TOKENS = 256
 """What the model was trained on. A memory says what it is about at its beginning."""
 
+MODEL_FOLDER, TOKENIZER = "models/all-MiniLM-L6-v2", "tokenizer.json"
+"""Below the home: where `sevenfold recall --setup` puts the tokenizer and the network, the tokenizer last."""
+
+
+def has_encoder(home: Path) -> bool:
+    """Whether one was set up below a home. `encoders` need not be loaded to tell."""
+    return (home / MODEL_FOLDER / TOKENIZER).is_file()
+
+
 BATCH = 16
 """Texts at a time, of similar length: enough for large matrices, and little enough to stay in cache."""
 

@@ -27,6 +27,7 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.text.facts import is_reversed, parse_fact
+from sevenfold.core.text.safe_text import REMINDER_TAG
 from sevenfold.core.text.stems import (
     LineIndex,
     LineMatch,
@@ -40,7 +41,7 @@ from sevenfold.core.text.stems import (
 )
 from sevenfold.core.tool_kinds import PATH_KEYS, Effect, find_tool
 from sevenfold.layers.compaction.summary import is_summary_head
-from sevenfold.layers.context import CONTEXT_HEADINGS, REMINDER_TAG
+from sevenfold.layers.context import CONTEXT_HEADINGS
 from sevenfold.layers.forks.policy import FORK_MARK, MAIL_MARK
 from sevenfold.layers.memory.trust.evidence import find_evidence
 from sevenfold.layers.memory.trust.frames import SHOWN
