@@ -66,6 +66,19 @@ def test_a_split_index_is_read_in_both_parts(tmp_path: Path) -> None:
     assert read_tracking(root, WANTED) == "tracked"
 
 
+@pytest.mark.parametrize("version", ["2", "4"])
+@pytest.mark.parametrize("objects", ["sha1", "sha256"])
+def test_a_part_of_a_split_index_without_names_is_read(tmp_path: Path, objects: str, version: str) -> None:
+    root = repository(tmp_path, f"--object-format={objects}")
+    git(root, "config", "index.version", version)
+    track(root, "another")
+    git(root, "update-index", "--split-index")
+    (root / "another").write_text("changed")
+    git(root, "add", "-f", "another")
+    assert read_tracking(root, WANTED) == "untracked"
+    assert read_tracking(root, frozenset({"another"})) == "tracked"
+
+
 def test_case_does_not_hide_a_tracked_file(tmp_path: Path) -> None:
     root = repository(tmp_path)
     track(root, ".SevenFold/Settings.Local.toml")

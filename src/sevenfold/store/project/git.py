@@ -66,8 +66,8 @@ def read_presence(git_dir: Path, folder: Path) -> IndexPresence:
         entries = _read_entries(_read(git_dir / "index"), _MOST_COMPARED)
     except (OSError, ValueError):
         return "unknown"
-    # Some programs that write an index leave inodes out.
-    telling = [entry for entry in entries if entry.inode]
+    # Some programs that write an index leave inodes out, and a part of a split one leaves out names.
+    telling = [entry for entry in entries if entry.inode and entry.name]
     if not telling:
         return "unknown"
     return "here" if any(_is_there(folder, entry) for entry in telling) else "elsewhere"
@@ -114,6 +114,9 @@ class _Entry:
     """Cut to 32 bits."""
 
 
+_MOST_SAID = 0xFFF
+"""Of the length of a name: an entry has twelve bits for it."""
+
 _SEEN = struct.Struct(">20xI16x")
 """What we use of an entry's start: two times, device, inode, mode, owner and group, size."""
 
@@ -151,8 +154,10 @@ def _entries(data: bytes, hash_bytes: int) -> Iterator[_Entry]:
             kept = len(name) - drop
         end = data.index(b"\0", at)
         previous, name = name, name[:kept] + data[at:end]
-        # Read with the wrong hash size, names come out of order or empty: that is how we notice.
-        if kept < 0 or not previous <= name or not name:
+        # Read with the wrong hash size, names come out of order or of another length: that is how we notice.
+        # In a split index, an entry that stands in place of one of the other part has no name.
+        said = int.from_bytes(data[fixed : fixed + 2]) & _MOST_SAID
+        if kept < 0 or not previous <= name or said != min(len(name), _MOST_SAID):
             raise ValueError("entries out of order")
         yield _Entry(name, *_SEEN.unpack_from(data, start))
         at = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
