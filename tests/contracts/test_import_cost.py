@@ -84,6 +84,7 @@ OF_CHANGES = (
 """What a listing without rules does without besides: together a third of what it would take."""
 
 OF_SESSIONS = (
+    "sevenfold.agent",
     "sevenfold.core.messages",
     "sevenfold.core.settings.sections",
     "sevenfold.layers.context",
@@ -189,6 +190,8 @@ def test_a_command_over_memories_loads_no_agent_and_no_model(tmp_path: Path, arg
         ["memory", "diff"],
         ["memory", "undo"],
         ["memory", "rm", "pnpm"],
+        ["memory", "purge", "--memory", "pnpm", "--yes"],
+        ["memory", "export", "copies"],
         ["recall", "which package manager do we use?"],
     ],
     ids=" ".join,

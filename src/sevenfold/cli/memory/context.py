@@ -97,7 +97,7 @@ class _Notes:
     _counts: Counter[type[Event]] = field(default_factory=Counter["type[Event]"])
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, events.MemoryChanged):
+        if isinstance(event, events.MemoryChanged | events.MemoryPurged):
             return  # told by the command that changes it
         # Not at the top: it knows every event there is, and mostly nothing happens.
         from sevenfold.agent.tui.event_text import render_event_text
