@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Generator
@@ -67,6 +68,7 @@ def test_it_serves_until_it_is_interrupted_and_sums_up(tmp_path: Path) -> None:
     assert lines[2].endswith("model: nobody")
     assert lines[-1].startswith("3 requests, 1 refused; read 0, written 0, fresh ")
     assert [read_object(line)["status"] for line in ledger.read_bytes().splitlines()] == [200, 200, 404]
+    assert stat.S_IMODE(ledger.stat().st_mode) == 0o600, "it tells what was said"
     assert running.complained == ""
 
 

@@ -88,6 +88,18 @@ def test_a_reply_recorded_twice_counts_once(opened: Open) -> None:
     assert len(session.history) == 2
 
 
+def test_a_server_that_gives_every_answer_the_same_id_is_recorded_and_billed_each_time(opened: Open) -> None:
+    session = opened()
+    session.history.append(Message("user", "go"))
+    for number in range(1, 4):
+        session.prepare()
+        session.record(replace(call(number), id="chatcmpl-0"))
+        session.history.append(result(number, "fine"))
+    assert [message.role for message in session.history] == ["user", *["assistant", "user"] * 3]
+    assert session.prepare().request.messages == tuple(session.history)
+    assert sum(spent.calls for spent in session.spent) == 3
+
+
 def test_a_large_result_is_stored_before_its_preview_is_sent(opened: Open, listener: Listener) -> None:
     session = opened()
     session.history.append(Message("user", "go"))

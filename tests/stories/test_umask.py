@@ -26,7 +26,14 @@ def test_files_and_folders_are_private_under_an_open_umask(tmp_path: Path) -> No
             "ANTHROPIC_API_KEY": "k",
             "ANTHROPIC_BASE_URL": model.url,
         }
-        for arguments in (["chat", "-p", "hi"], ["memory", "add", "x", "--text", "y"], ["spend"]):
+        for arguments in (
+            ["replay", "--html"],
+            ["chat", "-p", "hi"],
+            ["memory", "add", "x", "--text", "y"],
+            ["spend"],
+            ["install", "codex"],
+            ["install", "goose"],
+        ):
             command = [sys.executable, "-m", "sevenfold", *arguments]
             subprocess.run(command, cwd=project, env=environ, check=True, capture_output=True, umask=0)
     made = [path for path in home.rglob("*") if not path.is_symlink()]

@@ -27,7 +27,13 @@ from sevenfold.resident import agent_configs
 from sevenfold.resident.agent_configs import AgentName, ConfigChange, InstallPaths, plan_install
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import find_user_home
-from sevenfold.store.project.user_files import FileState, find_file_state, replace_file, resolve_path
+from sevenfold.store.project.user_files import (
+    PRIVATE_MASK,
+    FileState,
+    find_file_state,
+    replace_file,
+    resolve_path,
+)
 
 MAX_CONFIG_BYTES = 16 * 1024 * 1024
 """Claude Code keeps more than settings in its file."""
@@ -225,7 +231,9 @@ def _write_files(edits: Sequence[_Edit]) -> None:
         if edit.after is None:
             Path(edit.real).unlink()
         else:
-            replace_file(edit.real, edit.after, expected=edit.state, max_bytes=MAX_CONFIG_BYTES)
+            # Some of them say what the agent runs.
+            expected, limit = edit.state, MAX_CONFIG_BYTES
+            replace_file(edit.real, edit.after, expected=expected, max_bytes=limit, mask=PRIVATE_MASK)
 
 
 def _keep(edits: Sequence[_Edit], record: InstallRecord, folder: Folder) -> None:

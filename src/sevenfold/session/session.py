@@ -312,6 +312,7 @@ class Session:
     async def _hand_out(self) -> PreparedRequest:
         """Place breakpoints, make the transcript durable, and compare the request with the last one."""
         self._refuse_if_full(self._requests.build())
+        self._recorded = ""
         self._request_log.sent(self._conversation.frame.model, "main")
         await self._journal.flush()
         view = self._requests.hand_out()
@@ -379,7 +380,7 @@ class Session:
             return await self._hand_out()
 
     async def record(self, reply: ModelResponse) -> None:
-        """Record the answer of a model to the last view. The same answer twice counts once."""
+        """Record the answer of a model to the last view. The same id counts once until the next view."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
             if reply.id and reply.id == self._recorded:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,7 +104,8 @@ class LedgerFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         with map_os_errors(f"open the ledger {path}"):
-            self._stream: BinaryIO = path.open("ab")
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._stream: BinaryIO = os.fdopen(fd, "ab")
 
     def append(self, entry: Entry) -> None:
         with map_os_errors(f"write to the ledger {self.path}"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import stat
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,6 +164,8 @@ def test_an_answer_for_always_is_kept_and_nobody_is_asked_about_the_file(tmp_pat
         bench.run(person)
     assert (len(bench.asked), person.questions, bench.refused) == (1, [], [])
     assert len(bench.build.log) == 4
+    kept = next(tmp_path.rglob(Path(LOCAL_SETTINGS_FILE).name))
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600, "it says what is allowed"
 
 
 def test_an_answer_for_always_does_not_agree_to_the_rest_of_a_file(tmp_path: Path) -> None:

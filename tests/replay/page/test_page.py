@@ -273,6 +273,7 @@ def test_the_page_is_written_and_written_over(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_there_keeps_its_mode_and_a_new_one_takes_the_usual(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
     target = tmp_path / "page.html"
     plain = tmp_path / "plain"
     plain.touch()
@@ -281,6 +282,11 @@ def test_a_page_that_is_there_keeps_its_mode_and_a_new_one_takes_the_usual(tmp_p
     target.chmod(0o640)
     write_page(target, NEW)
     assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_new_page_in_a_folder_of_the_users_alone_is_theirs_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert write_page(tmp_path / "page.html", OLD).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

@@ -19,7 +19,13 @@ from sevenfold.core.errors import (
     StoreError,
 )
 from sevenfold.store.files.disk import SystemDisk
-from sevenfold.store.project.user_files import find_file_state, read_file_state, replace_file, resolve_path
+from sevenfold.store.project.user_files import (
+    PRIVATE_MASK,
+    find_file_state,
+    read_file_state,
+    replace_file,
+    resolve_path,
+)
 
 CAP = 1_000
 
@@ -46,6 +52,13 @@ def test_a_new_file_and_its_folders_have_the_modes_that_the_users_own_would(tmp_
     assert (tmp_path / "a/b/c.txt").read_bytes() == b"new"
     assert (tmp_path / "a/b").stat().st_mode == (tmp_path / "model").stat().st_mode
     assert (tmp_path / "a/b/c.txt").stat().st_mode == (tmp_path / "model/file").stat().st_mode
+
+
+def test_what_is_made_with_a_private_mask_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "folder/below/file"
+    replace_file(str(path), b"one", expected=None, max_bytes=CAP, mask=PRIVATE_MASK)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, path.parent.parent)} == {0o700}
 
 
 def test_what_was_changed_or_made_meanwhile_is_left_alone(tmp_path: Path) -> None:

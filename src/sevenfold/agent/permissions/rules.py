@@ -26,7 +26,13 @@ from sevenfold.core.text.globs import expand_braces, matches_parts
 from sevenfold.store.project.git import read_tracking
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE, MAX_SETTINGS_BYTES
 from sevenfold.store.project.trust import TrustStore
-from sevenfold.store.project.user_files import FileState, find_file_state, replace_file, resolve_path
+from sevenfold.store.project.user_files import (
+    PRIVATE_MASK,
+    FileState,
+    find_file_state,
+    replace_file,
+    resolve_path,
+)
 
 _OPERATORS = re.compile(r"[;&|<>(){}`$\\\n\r\"'*?\[\]~#!]")
 """With any of these a command can be more than the words it starts with."""
@@ -266,7 +272,7 @@ def add_allow_rule(root: Path, rule: str, trust: TrustStore | None = None) -> Pa
         raise SettingsError(
             f"{path} is written in a way of its own; add {rule!r} to permissions.allow by hand"
         )
-    replace_file(real, after.encode(), expected=before, max_bytes=MAX_SETTINGS_BYTES)
+    replace_file(real, after.encode(), expected=before, max_bytes=MAX_SETTINGS_BYTES, mask=PRIVATE_MASK)
     if trust is not None:
         trust.trust(LOCAL_SETTINGS_FILE, after.encode())
     return path

@@ -232,7 +232,7 @@ def _read_output(options: Namespace, home: Path) -> OutputChoice:
         html = ""
     if html == "":
         with map_os_errors(f"make the folder {str(home)!r}"):
-            home.mkdir(parents=True, exist_ok=True)
+            home.mkdir(0o700, parents=True, exist_ok=True)
         html = str(home / PAGE_NAME)
     return OutputChoice(
         is_json=bool(options.json),

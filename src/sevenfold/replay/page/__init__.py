@@ -417,7 +417,10 @@ def write_file_whole(target: Path, text: str, what: str) -> Path:
     draft = target.with_name(f".sevenfold-{secrets.token_hex(8)}.tmp")
     with map_os_errors(f"write {what} {str(target)!r}"):
         try:
-            with draft.open("x", encoding="utf-8", newline="\n") as file:
+            # In a folder of the user's alone, as ours is, the file is theirs alone too, whatever the umask.
+            mode = 0o666 & target.parent.stat().st_mode
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            with os.fdopen(fd, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())

@@ -47,6 +47,9 @@ _NO_FILES = ("/proc/", "/sys/")
 
 _TEMP = ".sevenfold-tmp-"
 
+PRIVATE_MASK = 0o077
+"""For files that say what runs or what is allowed: nobody else may change them, whatever the user's umask."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileOwner:
@@ -123,14 +126,22 @@ def find_file_state(real: str, *, max_bytes: int, disk: Disk = SYSTEM_DISK) -> F
 
 
 def replace_file(
-    real: str, data: bytes, *, expected: FileState | None, max_bytes: int, disk: Disk = SYSTEM_DISK
+    real: str,
+    data: bytes,
+    *,
+    expected: FileState | None,
+    max_bytes: int,
+    mask: int | None = None,
+    disk: Disk = SYSTEM_DISK,
 ) -> None:
     """Put `data` in place of what was `expected` there (None: nothing): all or nothing, durable on return.
 
     Mode and owner are kept. Missing folders above are made. A file that is not as expected is left alone.
+    What is made anew has no bit of `mask` (None: of the umask, as with the user's own programs).
     """
-    with map_os_errors(f"write {real}"), _parent(real, disk, create=expected is None) as step:
-        _put(step, real, data, expected, max_bytes=max_bytes, disk=disk)
+    mask = _umask() if mask is None else mask
+    with map_os_errors(f"write {real}"), _parent(real, disk, mask if expected is None else None) as step:
+        _put(step, real, data, expected, mask=mask, max_bytes=max_bytes, disk=disk)
         _sync_folder(step, disk)
 
 
@@ -142,10 +153,19 @@ def remove_file(real: str, *, expected: FileState, max_bytes: int, disk: Disk = 
         _sync_folder(step, disk)
 
 
-def _put(folder: int, real: str, data: bytes, expected: FileState | None, max_bytes: int, disk: Disk) -> None:
+def _put(
+    folder: int,
+    real: str,
+    data: bytes,
+    expected: FileState | None,
+    *,
+    mask: int,
+    max_bytes: int,
+    disk: Disk,
+) -> None:
     temp = _TEMP + secrets.token_hex(8)
     try:
-        _write_temp(folder, temp, data, expected, disk)
+        _write_temp(folder, temp, data, expected, mask=mask, disk=disk)
         _check_unchanged(real, expected, max_bytes, disk)
         if expected is None:
             _give_new_name(folder, temp, _name(real), disk)
@@ -157,14 +177,16 @@ def _put(folder: int, real: str, data: bytes, expected: FileState | None, max_by
         raise
 
 
-def _write_temp(folder: int, temp: str, data: bytes, model: FileState | None, disk: Disk) -> None:
+def _write_temp(
+    folder: int, temp: str, data: bytes, model: FileState | None, *, mask: int, disk: Disk
+) -> None:
     fd = disk.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NEVER_INHERIT, dir_fd=folder)
     try:
         write_all(disk, fd, data)
         if model is not None and model.owner != _owner(disk.stat(fd)):
             with suppress(PermissionError):  # only root can give a file away, and may have to
                 os.fchown(fd, model.owner.user, model.owner.group)
-        os.fchmod(fd, 0o666 & ~_umask() if model is None else model.mode)
+        os.fchmod(fd, 0o666 & ~mask if model is None else model.mode)
         disk.fsync(fd)
     finally:
         disk.close(fd)
@@ -189,21 +211,21 @@ def _give_new_name(folder: int, temp: str, name: str, disk: Disk) -> None:
 
 
 @contextmanager
-def _parent(real: str, disk: Disk, *, create: bool = False) -> Generator[int]:
-    """The folder that holds the path's last name, reached from the top, following nothing."""
+def _parent(real: str, disk: Disk, mask: int | None = None) -> Generator[int]:
+    """The folder that holds the path's last name, from the top, following nothing; made with a mask."""
     names = real.split("/")[1:]
     if not real.startswith("/") or {"", ".", ".."} & set(names):
         raise KeyRefused(f"{real!r} is no real path of a file; resolve it first")
-    with _folder(names[:-1], disk, create=create) as current:
+    with _folder(names[:-1], disk, mask) as current:
         yield current
 
 
 @contextmanager
-def _folder(names: list[str], disk: Disk, *, create: bool = False) -> Generator[int]:
+def _folder(names: list[str], disk: Disk, mask: int | None = None) -> Generator[int]:
     current = disk.open("/", _STEP_FLAGS)
     try:
         for name in names:
-            below = _step(current, name, disk, create=create)
+            below = _step(current, name, disk, mask)
             disk.close(current)
             current = below
         yield current
@@ -211,19 +233,18 @@ def _folder(names: list[str], disk: Disk, *, create: bool = False) -> Generator[
         disk.close(current)
 
 
-def _step(folder: int, name: str, disk: Disk, *, create: bool) -> int:
+def _step(folder: int, name: str, disk: Disk, mask: int | None) -> int:
     try:
         return disk.open(name, _STEP_FLAGS, dir_fd=folder)
     except FileNotFoundError:
-        if not create:
+        if mask is None:
             raise
     try:
         disk.mkdir(name, dir_fd=folder)
     except FileExistsError:  # somebody was faster
         return disk.open(name, _STEP_FLAGS, dir_fd=folder)
     made = disk.open(name, FOLDER_FLAGS, dir_fd=folder)
-    # As the user's own programs would have made it: this is their folder.
-    os.fchmod(made, 0o777 & ~_umask())
+    os.fchmod(made, 0o777 & ~mask)
     _sync_folder(folder, disk)
     return made
 
