@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -93,6 +95,24 @@ def test_two_tokens_in_one_request_are_refused(live: Live, team: Team) -> None:
             MEMORY, params={"repo": team.repo}, headers=[("authorization", one) for one in pair]
         )
         assert (asked.status_code, asked.json()["error"]["kind"]) == (400, "bad request")
+
+
+def test_a_body_of_two_lengths_is_refused_and_what_follows_is_no_request(live: Live, team: Team) -> None:
+    head = f"host: x\r\nauthorization: Bearer {team.token}\r\n"
+    hidden = f"GET /api/v1/whoami HTTP/1.1\r\n{head}\r\n"
+    address = urlsplit(live.url)
+    body = f"0\r\n\r\n{hidden}"
+    for lengths in (
+        f"content-length: {len(body)}\r\ntransfer-encoding: chunked\r\n",
+        f"transfer-encoding: chunked\r\ncontent-length: {len(body)}\r\n",
+    ):
+        with socket.create_connection((address.hostname or "", address.port or 0), timeout=30) as connection:
+            connection.sendall(
+                f"GET {MEMORY}?repo={team.repo} HTTP/1.1\r\n{head}{lengths}\r\n{body}".encode()
+            )
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_two_repositories_in_one_request_are_refused(live: Live, team: Team) -> None:

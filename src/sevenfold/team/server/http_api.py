@@ -202,6 +202,8 @@ class TeamApi:
         except ApiError as refusal:
             seen.kind = refusal.kind
             response = _refuse(refusal)
+        if _has_two_lengths(request):
+            response.headers["connection"] = "close"
         return self._counted(operation, seen, response)
 
     async def _perform(self, operation: Operation, request: Request, seen: _Seen) -> ApiResponse:
@@ -248,6 +250,13 @@ class TeamApi:
 
     async def _carry_out(self, operation: Operation, request: Request, seen: _Seen) -> ApiResponse:
         address = request.client.host if request.client else ""
+        if _has_two_lengths(request):
+            raise ApiError(
+                status=400,
+                kind="bad request",
+                message="the request has Content-Length and Transfer-Encoding",
+                advice="send one",
+            )
         authorization, verb = _read_authorization(request), operation.verb
         if verb is None:
             self.gate.admit_stranger(address)
@@ -358,6 +367,11 @@ class TeamApi:
             self.gate.charge(who, seen.bytes_in, len(response.body))
         response.headers["x-request-id"] = seen.request
         return response
+
+
+def _has_two_lengths(request: Request) -> bool:
+    """A proxy may go by the other one, and what it takes for the body be a request here."""
+    return "content-length" in request.headers and "transfer-encoding" in request.headers
 
 
 def _read_authorization(request: Request) -> str:
