@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ ORDINARY = (
     *("pyproject.toml", "Dockerfile", ".gitignore", ".editorconfig", ".env", "docs/claude.txt", "model.pth"),
     *(".github/ISSUE_TEMPLATE/bug.md", ".github/CODEOWNERS", ".config/app.toml", "src/github/workflows.py"),
     *(".yarn/cache/a.zip", "agents/main.py", "mycargo/config.toml", ".venv/lib/a.py", "notes~.md", "a~b.txt"),
+    *("a~1.md", "notes~1.md", "README~1.MD", "src/main~1.py", "data~1", "agents~1.txt", "abcdef~1/x"),
 )
 
 
@@ -64,6 +66,40 @@ def test_each_name_of_the_table_is_asked_for_wherever_and_however_it_is_written(
 )
 def test_a_name_is_asked_for_that_some_disk_takes_for_one_of_the_table(root: Path, path: str) -> None:
     assert decide(root, path) == "ask"
+
+
+def short_name(part: str) -> str:
+    """The second name of a part, as Windows makes it."""
+    stem, dot, extension = part.replace("*", "any").lstrip(".").rpartition(".")
+    stem, extension = (stem, extension) if dot else (extension, "")
+    return f"{stem.replace('.', '')[:6]}~1{dot}{extension[:3]}".upper()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_short_name_of_each_part_of_the_table_is_asked_for(root: Path, name: str) -> None:
+    for part in name.rstrip("/").split("/"):
+        assert decide(root, short_name(part)) == "ask", part
+        assert decide(root, f"deep/{short_name(part)}/x") == "ask", part
+
+
+@pytest.mark.parametrize("path", ["SEVENF~1/x", ".sevenfold/SETTIN~1.TOM", "SSH~1/config", "GI7EBA~1/config"])
+def test_short_names_of_rules_keys_and_repositories_are_asked_for(root: Path, path: str) -> None:
+    assert decide(root, path) == "ask"
+
+
+def test_a_name_that_its_folder_does_not_list_is_asked_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "PRIVAT~1").mkdir()
+    assert decide(root, "privat~1/notes.md") == decide(root, "PRIVAT~1/notes.md") == "allow"
+    monkeypatch.setattr(os, "listdir", lambda _folder: ["private notes"])
+    assert decide(root, "PRIVAT~1/notes.md") == "ask"
+
+
+def test_a_harmless_name_of_that_form_may_be_made_at_the_top_of_a_project(root: Path) -> None:
+    for name in ("a~1.md", "CLAUDE~1.MD"):
+        (root / name).write_text("x")
+    assert list_guarded_names(root) == {"CLAUDE~1.MD"}
 
 
 @pytest.mark.parametrize("path", ORDINARY)

@@ -19,7 +19,12 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
-from sevenfold.agent.sandbox.guarded_files import explain_guarded_name, holds_guarded
+from sevenfold.agent.sandbox.guarded_files import (
+    SHORT_NAME,
+    explain_guarded_name,
+    holds_guarded,
+    may_be_short,
+)
 from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError, WireError
 from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
@@ -38,6 +43,9 @@ _SECRET_FILES = frozenset({".netrc", ".pgpass", ".git-credentials", ".vault-toke
 
 _OUR_RULES = ("settings", "hooks", "agents", "skills", "commands", "plugins")
 """Of our own folder: what decides, or is run. Memory of agents there is plain files."""
+
+_OUR_PARTS = (*_SECRET, *_SECRET_FILES, HOME_FOLDER, *_OUR_RULES, "settings*.toml", "hooks*.json", ".config")
+"""What else a short name may stand for."""
 
 _STARTED = frozenset({"autostart", "systemd", "fish", "environment.d", "git"})
 """Folders of `.config` whose files are run, or say what is."""
@@ -58,8 +66,10 @@ def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
     if not Path(real).is_relative_to(root) and real.startswith(_SYSTEM_FOLDERS):
         return "it is a system file"
     parts = _parts(real, root)
-    if any(_SHORT_NAME.fullmatch(part) for part in parts):
+    if any(may_be_short(part, _OUR_PARTS) for part in parts):
         return "it may be the short name of a file that can run commands later"
+    if _is_alias(real):
+        return "it is a second name of another file"
     if _is_rule(parts):
         return "it decides what agents may do"
     return explain_guarded_name(parts) or explain_secret(real, root)
@@ -87,8 +97,6 @@ def explain_secret(real: str, root: Path) -> str | None:
     return None
 
 
-_SHORT_NAME = re.compile(r"[^.~]{1,6}~\d{1,2}(\.[^.]{0,3})?")
-"""As file systems of Windows give each long name a second one: `CLAUDE~1.MD`, `GIT~1`."""
 _IGNORED = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 )
@@ -107,6 +115,20 @@ def _parts(real: str, root: Path) -> list[str]:
     path = Path(real)
     names = path.relative_to(root).parts if path.is_relative_to(root) else path.parts[1:]
     return [fold_name(name) for name in names]
+
+
+def _is_alias(real: str) -> bool:
+    """Whether a part of this path is there, and its folder lists no such name: rules know the long one."""
+    path = Path(real)
+    for one in (path, *path.parents):
+        if SHORT_NAME.fullmatch(fold_name(one.name)) is not None and os.path.lexists(one):
+            try:
+                listed = os.listdir(one.parent)
+            except OSError:  # it can be passed, but not read
+                return True
+            if fold_name(one.name) not in map(fold_name, listed):
+                return True
+    return False
 
 
 def _is_rule(parts: list[str]) -> bool:

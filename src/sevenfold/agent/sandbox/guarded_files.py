@@ -12,7 +12,8 @@ most tasks, a person who runs them asked for it, and a list that asks for everyt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -203,6 +204,35 @@ def holds_guarded(top: str) -> bool:
     return top in _HEADS
 
 
+SHORT_NAME = re.compile(r"([^.~]{1,6})~\d{1,2}(?:\.([^.]{0,3}))?")
+"""As file systems of Windows give each long name a second one: `CLAUDE~1.MD`, `GIT~1`."""
+_HASHED = re.compile("[0-9a-f]{3,4}")
+"""After four of the same beginning, two letters are followed by a hash: `GI7EBA~1`."""
+_NO_SHORT = str.maketrans("+,;=[]", "_" * 6, ". ")
+
+
+def may_be_short(part: str, more: Iterable[str] = ()) -> bool:
+    """Whether a folded name can be the short one of a part of a guarded path, or of one of `more`."""
+    found = SHORT_NAME.fullmatch(part)
+    if found is None:
+        return False
+    base, ending = found[1], found[2] or ""
+    return any(_shortens(base, ending, name) for name in (*_PARTS, *more))
+
+
+def _shortens(base: str, ending: str, name: str) -> bool:
+    stem, dot, extension = name.lstrip(".").rpartition(".")
+    if not dot:
+        stem, extension = extension, ""
+    has_any = "*" in extension or ("*" in stem and not dot)
+    if not has_any and extension[:3] != ending:
+        return False
+    known, star, _ = stem.translate(_NO_SHORT).partition("*")
+    is_cut = known.startswith(base) and len(base) >= min(len(known), 5)
+    is_hashed = base[:2] == known[:2] and _HASHED.fullmatch(base[2:]) is not None
+    return is_cut or is_hashed or (bool(star) and base.startswith(known))
+
+
 @dataclass(frozen=True, slots=True)
 class _Path:
     """A name of several parts, or with a `*` in it."""
@@ -226,6 +256,7 @@ def _is_plain(name: str) -> bool:
     return "/" not in name.rstrip("/") and "*" not in name
 
 
+_PARTS = frozenset(part for name, _ in _all_names() for part in name.rstrip("/").split("/"))
 _NAMES = {name: reason for name, reason in _all_names() if _is_plain(name) and not name.endswith("/")}
 _FOLDERS = {name[:-1]: reason for name, reason in _all_names() if _is_plain(name) and name.endswith("/")}
 _PATHS = tuple(
