@@ -18,12 +18,18 @@ from sevenfold.core.errors import (
     ReplyBroken,
 )
 from sevenfold.core.events import Event, RetryScheduled
+from sevenfold.core.json import EMPTY_OBJECT
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.requests import ModelResponse
+from sevenfold.core.usage import NO_USAGE
 from sevenfold.providers.reply_limits import (
     DEFAULT_RETRIES,
+    MAX_REPLY_CALLS,
     PATIENT_RETRIES,
     BodyDecoder,
     CallOptions,
     RetryLimits,
+    check_calls,
     limit_reply_bytes,
     plan_wait,
     send_with_retries,
@@ -46,13 +52,15 @@ def attack(provider: str, harm: str, *, streams: bool) -> list[str]:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(
-    "harm", ["endless-pings", "redirect", "wait-an-hour", "wait-a-bit", "deep", "digits"]
+    "harm", ["endless-pings", "redirect", "wait-an-hour", "wait-a-bit", "deep", "digits", "many-calls"]
 )
 def test_a_stream_of_harm_ends_in_an_error_that_says_why(provider: str, harm: str) -> None:
     assert attack(provider, harm, streams=True) == []
 
 
-@pytest.mark.parametrize("harm", ["endless-text", "bomb", "bomb-error", "endless-error", "one-line"])
+@pytest.mark.parametrize(
+    "harm", ["endless-text", "bomb", "bomb-error", "endless-error", "one-line", "many-calls"]
+)
 @pytest.mark.parametrize("provider", ["anthropic", "responses"])
 def test_a_body_without_an_end_is_not_read_to_its_end(provider: str, harm: str) -> None:
     assert attack(provider, harm, streams=False) == []
@@ -61,6 +69,17 @@ def test_a_body_without_an_end_is_not_read_to_its_end(provider: str, harm: str) 
 @pytest.mark.parametrize("harm", ["one-line", "many-lines", "bomb"])
 def test_an_event_without_an_end_is_not_collected(harm: str) -> None:
     assert attack("chat", harm, streams=True) == []
+
+
+@pytest.mark.parametrize("calls", [MAX_REPLY_CALLS, MAX_REPLY_CALLS + 1])
+def test_an_answer_asks_for_so_many_calls_and_no_more(calls: int) -> None:
+    uses = tuple(ToolUse(ToolUseId(f"t{number}"), "shell", EMPTY_OBJECT) for number in range(calls))
+    reply = ModelResponse(message=Message("assistant", uses), usage=NO_USAGE, usage_wire=EMPTY_OBJECT)
+    if calls == MAX_REPLY_CALLS:
+        assert check_calls(reply) is reply
+    else:
+        with pytest.raises(ReplyBroken, match="asks for 129 tool calls, and at most 128"):
+            check_calls(reply)
 
 
 def test_longer_answers_may_take_more_bytes() -> None:

@@ -47,6 +47,7 @@ EXPECTED: Mapping[str, Errors] = {
     "brotli": (ReplyBroken,),
     "deep": (ReplyBroken,),
     "digits": (ReplyBroken,),
+    "many-calls": (ReplyBroken,),
     "wait-an-hour": (RateLimited,),
     "wait-a-bit": (Overloaded,),
     "redirect": (ProviderRefused,),

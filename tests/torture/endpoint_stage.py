@@ -19,6 +19,12 @@ BOMB_BYTES = 128 * _MIB
 """What a bomb unpacks to; less than a megabyte on the wire."""
 
 
+CALLS = 1_000
+"""In one answer."""
+
+_USAGE = {"input_tokens": 1, "output_tokens": 1}
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a request says about itself."""
@@ -113,6 +119,53 @@ async def _digits(asked: Asked) -> AsyncIterator[bytes]:
     yield b"event: message_start\ndata: " + number + b"\n\n" if asked.streams else number
 
 
+def _call(dialect: str, number: int) -> dict[str, object]:
+    match dialect:
+        case "messages":
+            return {"type": "tool_use", "id": f"t{number}", "name": "shell", "input": {}}
+        case "completions":
+            function = {"name": "shell", "arguments": "{}"}
+            return {"index": number, "id": f"t{number}", "type": "function", "function": function}
+        case _:
+            return {"type": "function_call", "call_id": f"t{number}", "name": "shell", "arguments": "{}"}
+
+
+def _spell_event(kind: str, **fields: object) -> bytes:
+    named = {"type": kind, **fields} if kind else fields
+    return f"event: {kind or 'message'}\ndata: {json.dumps(named)}\n\n".encode()
+
+
+async def _many_calls(asked: Asked) -> AsyncIterator[bytes]:
+    """A whole answer that can be read: only the number of its calls is out of measure."""
+    calls = [_call(asked.dialect, number) for number in range(CALLS)]
+    match asked.dialect:
+        case "messages":
+            head = {"id": "m", "type": "message", "role": "assistant", "model": "x", "usage": _USAGE}
+            whole = {**head, "content": calls, "stop_reason": "tool_use"}
+            steps = [_spell_event("message_start", message={**head, "content": []})]
+            for at, call in enumerate(calls):
+                steps.append(_spell_event("content_block_start", index=at, content_block=call))
+                steps.append(_spell_event("content_block_stop", index=at))
+            steps.append(_spell_event("message_delta", delta={"stop_reason": "tool_use"}, usage=_USAGE))
+            steps.append(_spell_event("message_stop"))
+        case "completions":
+            choice = {"index": 0, "finish_reason": "tool_calls"}
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
+            whole = {"id": "c", "choices": [{**choice, "message": message}], "usage": {}}
+            parts = [{"index": 0, "delta": {"tool_calls": [call]}} for call in calls]
+            steps = [_spell_event("", id="c", choices=[part]) for part in (*parts, {**choice, "delta": {}})]
+            steps.append(b"data: [DONE]\n\n")
+        case _:
+            whole = {"id": "r", "status": "completed", "output": calls, "usage": {}}
+            steps = [
+                _spell_event("response.output_item.done", output_index=at, item=call)
+                for at, call in enumerate(calls)
+            ]
+            steps.append(_spell_event("response.completed", response=whole))
+    for piece in steps if asked.streams else (json.dumps(whole).encode(),):
+        yield piece
+
+
 async def _nothing(_asked: Asked) -> AsyncIterator[bytes]:
     yield b"{}"
 
@@ -138,6 +191,7 @@ HARMS: Mapping[str, Harm] = {
     "brotli": Harm(_nothing, headers={"content-encoding": "br"}),
     "deep": Harm(_deep),
     "digits": Harm(_digits),
+    "many-calls": Harm(_many_calls),
     "wait-an-hour": Harm(_nothing, "429 Too Many Requests", {"retry-after": "3600"}),
     "wait-a-bit": Harm(_nothing, "529 Overloaded", {"retry-after": "7"}),
     "redirect": Harm(_nothing, "307 Temporary Redirect"),

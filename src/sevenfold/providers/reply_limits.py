@@ -1,4 +1,4 @@
-"""Limits on what an endpoint may send: bytes, length of one event, time without progress, redirects.
+"""Limits on what an endpoint may send: bytes, length of one event, calls, time without progress, redirects.
 
 An endpoint is not trusted with the memory of this process, nor with its time. `limit_reply` and
 `limit_reply_async` replace the body of a response that was not read yet by one that is unpacked in small
@@ -24,6 +24,8 @@ from sevenfold.core.events import Emit, RetryScheduled, ignore_event
 if TYPE_CHECKING:
     import httpx2
 
+    from sevenfold.core.requests import ModelResponse
+
 
 _MIB = 1024 * 1024
 
@@ -42,6 +44,9 @@ MAX_EVENT_BYTES = 8 * _MIB
 MAX_EVENT_LINES = 256
 """Of one event: real ones have two, and the SDKs copy an event for each of its lines."""
 
+MAX_REPLY_CALLS = 128
+"""Of tools, in one answer. Models ask for a few dozen at once; each is run, and its result is sent back."""
+
 MAX_REPLY_TIME = timedelta(hours=2)
 """For one whole answer, however steadily it comes: 128,000 tokens take 45 minutes at 50 a second."""
 
@@ -57,6 +62,17 @@ _ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 def limit_reply_bytes(max_tokens: int) -> int:
     """How long an answer of so many tokens may be on the wire."""
     return BASE_REPLY_BYTES + REPLY_BYTES_PER_TOKEN * max(0, max_tokens)
+
+
+def check_calls(reply: ModelResponse) -> ModelResponse:
+    """`ReplyBroken` for an answer that asks for more calls than anybody would wait for; none is run."""
+    calls = len(reply.tool_uses)
+    if calls > MAX_REPLY_CALLS:
+        raise ReplyBroken(
+            f"the answer asks for {calls:,} tool calls, and at most {MAX_REPLY_CALLS} of one answer are run; "
+            "none was; ask for less at once, or check the address of the provider"
+        )
+    return reply
 
 
 class BodyDecoder:

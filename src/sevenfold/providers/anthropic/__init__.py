@@ -28,6 +28,7 @@ from sevenfold.providers.reply_limits import (
     IDENTITY_HEADERS,
     CallOptions,
     StallWatch,
+    check_calls,
     limit_error_body,
     limit_reply,
     limit_reply_async,
@@ -132,7 +133,9 @@ class AnthropicProvider:
                     non_blocking = cast("AsyncAnthropic", client)
                     return await _send(non_blocking, payload, watch, on_delta or ignore_delta)
 
-        return await send_with_retries(attempt, request.frame.model, client.max_retries, self._options)
+        return check_calls(
+            await send_with_retries(attempt, request.frame.model, client.max_retries, self._options)
+        )
 
     async def close(self) -> None:
         owned, self._owned = self._owned, None

@@ -32,6 +32,7 @@ from sevenfold.providers.reply_limits import (
     IDENTITY_HEADERS,
     CallOptions,
     StallWatch,
+    check_calls,
     limit_error_body,
     limit_reply,
     limit_reply_async,
@@ -334,8 +335,8 @@ class OpenAIProvider:
         data = api.writer.write(request, streams=streams)
         payload = HttpPayload(api.path, data, frame.model, limit_reply_bytes(frame.max_tokens))
         if streams:
-            return await self._transport.stream(payload, api.assemble, on_delta or ignore_delta)
-        return api.read(await self._transport.fetch(payload))
+            return check_calls(await self._transport.stream(payload, api.assemble, on_delta or ignore_delta))
+        return check_calls(api.read(await self._transport.fetch(payload)))
 
     async def close(self) -> None:
         await self._transport.close()
