@@ -135,10 +135,11 @@ def _spell_event(kind: str, **fields: object) -> bytes:
     return f"event: {kind or 'message'}\ndata: {json.dumps(named)}\n\n".encode()
 
 
-async def _many_calls(asked: Asked) -> AsyncIterator[bytes]:
-    """A whole answer that can be read: only the number of its calls is out of measure."""
-    calls = [_call(asked.dialect, number) for number in range(CALLS)]
-    match asked.dialect:
+def _spell_calls(dialect: str) -> tuple[dict[str, object], list[bytes]]:
+    """A whole answer, and the same as events."""
+    calls = [_call(dialect, number) for number in range(CALLS)]
+    whole: dict[str, object]
+    match dialect:
         case "messages":
             head = {"id": "m", "type": "message", "role": "assistant", "model": "x", "usage": _USAGE}
             whole = {**head, "content": calls, "stop_reason": "tool_use"}
@@ -149,12 +150,14 @@ async def _many_calls(asked: Asked) -> AsyncIterator[bytes]:
             steps.append(_spell_event("message_delta", delta={"stop_reason": "tool_use"}, usage=_USAGE))
             steps.append(_spell_event("message_stop"))
         case "completions":
-            choice = {"index": 0, "finish_reason": "tool_calls"}
             message = {"role": "assistant", "content": None, "tool_calls": calls}
-            whole = {"id": "c", "choices": [{**choice, "message": message}], "usage": {}}
-            parts = [{"index": 0, "delta": {"tool_calls": [call]}} for call in calls]
-            steps = [_spell_event("", id="c", choices=[part]) for part in (*parts, {**choice, "delta": {}})]
-            steps.append(b"data: [DONE]\n\n")
+            end: dict[str, object] = {"index": 0, "finish_reason": "tool_calls", "delta": {}}
+            whole = {"id": "c", "choices": [{**end, "message": message}], "usage": {}}
+            steps = [
+                _spell_event("", id="c", choices=[{"index": 0, "delta": {"tool_calls": [call]}}])
+                for call in calls
+            ]
+            steps += [_spell_event("", id="c", choices=[end]), b"data: [DONE]\n\n"]
         case _:
             whole = {"id": "r", "status": "completed", "output": calls, "usage": {}}
             steps = [
@@ -162,6 +165,12 @@ async def _many_calls(asked: Asked) -> AsyncIterator[bytes]:
                 for at, call in enumerate(calls)
             ]
             steps.append(_spell_event("response.completed", response=whole))
+    return whole, steps
+
+
+async def _many_calls(asked: Asked) -> AsyncIterator[bytes]:
+    """An answer that can be read: only the number of its calls is out of measure."""
+    whole, steps = _spell_calls(asked.dialect)
     for piece in steps if asked.streams else (json.dumps(whole).encode(),):
         yield piece
 

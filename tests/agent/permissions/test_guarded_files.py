@@ -92,7 +92,11 @@ def test_a_name_that_its_folder_does_not_list_is_asked_for(
 ) -> None:
     (root / "PRIVAT~1").mkdir()
     assert decide(root, "privat~1/notes.md") == decide(root, "PRIVAT~1/notes.md") == "allow"
-    monkeypatch.setattr(os, "listdir", lambda _folder: ["private notes"])
+
+    def list_long_names(_folder: Path) -> list[str]:
+        return ["private notes"]
+
+    monkeypatch.setattr(os, "listdir", list_long_names)
     assert decide(root, "PRIVAT~1/notes.md") == "ask"
 
 

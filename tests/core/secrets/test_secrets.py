@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from base64 import b64encode
 from collections.abc import Callable
@@ -442,6 +443,28 @@ def test_any_text_is_answered_and_every_finding_lies_in_it(text: str) -> None:
 def test_hints_are_the_words_that_are_there(text: str) -> None:
     words = ["akia", "xox", "a.b", "-", "ab"]
     assert HintMatcher(words).words_in(text) == {word for word in words if word in text.lower()}
+
+
+@given(st.text(alphabet="ab1-:", max_size=24))
+def test_a_hint_can_be_a_pattern(text: str) -> None:
+    pattern = "[0-9a-f]{3}[-:][0-9a-f]{3}"
+    assert HintMatcher(["-", pattern]).words_in(text) == {
+        *(["-"] if "-" in text else []),
+        *([pattern] if re.search(pattern, text) else []),
+    }
+
+
+@given(st.data())
+def test_every_match_of_a_documented_format_has_a_hint(data: st.DataObject) -> None:
+    rule = next(rule for rule in SECRET_RULES if rule.id == "documented-key")
+    value = data.draw(st.from_regex(rule.pattern.replace(r"\b", ""), fullmatch=True))
+    assert HintMatcher(rule.hints).words_in(value)
+
+
+def test_few_texts_are_searched_for_documented_formats() -> None:
+    rule = next(rule for rule in SECRET_RULES if rule.id == "documented-key")
+    text = "Well-known: see https://example.org/a-b and 550e8400-e29b-41d4-a716-446655440000 at 10:30:00."
+    assert not HintMatcher(rule.hints).words_in(text)
 
 
 @pytest.mark.parametrize("rule", SECRET_RULES, ids=lambda rule: rule.id)

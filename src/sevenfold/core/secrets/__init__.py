@@ -56,7 +56,10 @@ def compile_pattern(pattern: str) -> RegexPattern:
 
 
 class HintMatcher:
-    """Which of these words a text has in it, in one pass, upper and lower case alike."""
+    """Which of these words a text has in it, in one pass, upper and lower case alike.
+
+    What begins with `[` is a pattern, for values in which no letters are always the same.
+    """
 
     def __init__(self, words: Sequence[str]) -> None:
         import re2  # pyright: ignore[reportMissingTypeStubs]
@@ -65,7 +68,7 @@ class HintMatcher:
         self._words = tuple(words)
         for word in words:
             quoted = cast("str", re2.escape(word))  # pyright: ignore[reportUnknownMemberType]
-            self._set.Add(f"(?i){quoted}")
+            self._set.Add(f"(?i){word if word.startswith('[') else quoted}")
         self._set.Compile()
 
     def words_in(self, text: str) -> frozenset[str]:

@@ -20,7 +20,7 @@ class SecretRule:
     id: SecretRuleId
     name: str
     hints: tuple[str, ...]
-    """One of these stands in every match; case does not count."""
+    """One of these stands in every match; case does not count. What begins with `[` is a pattern."""
     pattern: str
     """Group 1 is the value."""
     kind: SecretKind
@@ -327,7 +327,7 @@ _TOOLS = (
     _format(
         "documented-key",
         "Key of a documented format",
-        "shippo_ shptka_ fc- signkey- cs_ avns_ xaat- xapt- sec-c- nsec1 k00 - :",
+        "shippo_ shptka_ fc- signkey- cs_ avns_ xaat- xapt- sec-c- nsec1 k00 [0-9a-f]{8}[-:][0-9a-f]{8}",
         r"(?:\b(?:shippo_(?:live|test)_|shptka_|fc-|signkey-[a-z]+-|cs_)[a-f0-9]{32,}|AVNS_[A-Za-z0-9_-]{19,}"
         rf"|xa[ap]t-{_UUID}|sec-c-[A-Za-z0-9+/=-]{{40,}}|nsec1[02-9ac-hj-np-z]{{58}}"
         r"|K00[0-9][A-Za-z0-9/+]{27}|\b[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}\b|\b[a-f0-9]{24}:[a-f0-9]{64}\b)",
