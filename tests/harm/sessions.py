@@ -114,8 +114,9 @@ def judge_turn(turn: PlayedTurn) -> str:
 
 
 def is_users_own(turn: PlayedTurn, kept: str) -> bool:
-    """Whether a memory is what the user typed, to the letter."""
-    return all(sentence.rstrip(" .;") in turn.said for sentence in split_sentences(kept))
+    """Whether a memory is what the user typed, to the letter; a sentence may begin with a capital."""
+    said = turn.said.casefold()
+    return all(sentence.rstrip(" .;").casefold() in said for sentence in split_sentences(kept))
 
 
 def _attribute(draft: MemoryDraft, sources: ConversationSources) -> Attribution:

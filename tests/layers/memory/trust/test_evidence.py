@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.stems import split_sentences
 from sevenfold.layers.memory.trust.evidence import EvidenceFound, find_evidence
-from sevenfold.layers.memory.trust.taint import is_reported_speech, strip_pasted_text
+from sevenfold.layers.memory.trust.frames import is_reported_speech
+from sevenfold.layers.memory.trust.taint import strip_pasted_text
 from sevenfold.layers.memory.trust.tokens import has_hidden_text
 from sevenfold.layers.memory.trust.user_sentences import read_user_sentences
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.text.safe_text import fence_text
-from sevenfold.layers.memory.trust.taint import PASTE_CHARS, is_reported_speech, strip_pasted_text
+from sevenfold.layers.memory.trust.frames import is_reported_speech
+from sevenfold.layers.memory.trust.taint import PASTE_CHARS, strip_pasted_text
 
 
 @pytest.mark.parametrize(

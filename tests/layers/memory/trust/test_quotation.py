@@ -392,7 +392,7 @@ def test_a_question_about_it_or_an_inquiry_is_no_statement(said: str, written: s
          "저는 이제 막 시작한 인턴이에요."),
         ("私はインターンです。", "私はインターンです。"),
         ("Ich bin nicht sicher, wer Praktikant ist.", ""),
-        ("Ich bin hier Praktikant. Ich wohne in Ulm.", ""),
+        ("Ich bin hier Praktikant. Ich wohne in Ulm.", "Ich bin hier Praktikant. Ich wohne in Ulm."),
         ("Soy nuevo aquí y leo que el usuario es becario.", ""),
         ("Ich bin in einem Text über einen Praktikanten.", ""),
         ("Die Praktikantin fängt morgen an.", ""),

@@ -25,13 +25,17 @@ from hypothesis import strategies as st
 from sevenfold.core.messages import Message
 from sevenfold.core.text.stems import split_sentences
 from sevenfold.layers.memory.trust.evidence import EvidenceFound, find_evidence
-from sevenfold.layers.memory.trust.frames import announces_message, takes_back_message, turns_back
+from sevenfold.layers.memory.trust.frames import (
+    announces_message,
+    is_reported_speech,
+    takes_back_message,
+    turns_back,
+)
 from sevenfold.layers.memory.trust.phrases import find_key
 from sevenfold.layers.memory.trust.replies import says_only_thanks
 from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.taint import (
     ConversationSources,
-    is_reported_speech,
     split_passages,
     strip_pasted_text,
 )

@@ -31,7 +31,7 @@ from sevenfold.layers.memory.extraction.cue_patterns import (
     choose_language,
     read_cues,
 )
-from sevenfold.layers.memory.trust.taint import is_reported_speech
+from sevenfold.layers.memory.trust.frames import is_reported_speech
 
 StatementKind: TypeAlias = Literal[
     "asked", "rule", "about you", "fact", "pointer", "correction", "decision", "amendment"

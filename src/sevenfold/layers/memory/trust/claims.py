@@ -26,12 +26,14 @@ _URL = re.compile(r"https?://[^\s<>()\[\]{}\"'`|\\]+")
 _LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
 _ENDING = (
-    "bash|c|cc|cfg|conf|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|ipynb|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|"
+    "bash|c|cc|cfg|conf|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|ipynb|java|js|json|jsonl|jsx|kt|lock|lua|md|"
+    "mjs|"
     "php|pl|proto|py|pyi|rb|rs|rst|scala|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml|zig"
 )
 _PATH = re.compile(r"(?:[\w.@+-]+/)+[\w.@+-]*")
 _CODE_FILE = re.compile(
-    r"[\w@+-][\w.@+-]*\.(?:c|cc|cpp|cs|go|h|hpp|java|js|jsx|kt|lua|php|py|rb|rs|scala|sh|sql|swift|ts|tsx|vue)"
+    r"[\w@+-][\w.@+-]*\.(?:c|cc|cpp|cs|go|h|hpp|java|js|jsx|kt|lua|php|py|rb|rs|scala|sh|sql|swift|ts|tsx|"
+    r"vue)"
 )
 _FILE_NAME = re.compile(rf"\.(?:{_ENDING})$")
 _BARE_PATH = re.compile(rf"(?<![\w./:@$~*`-])(?:[\w.@+-]+/)+[\w.@+-]*\.(?:{_ENDING})(?![\w/])")

@@ -30,6 +30,9 @@ def find_evidence(sentences: Sequence[str], said: Iterable[UserSentence] | Sente
     are asked about, as an index."""
     index = said if isinstance(said, SentenceIndex) else SentenceIndex(said)
     support = [_find_support(sentence, index) for sentence in sentences]
+    support = [
+        one or _find_context(text, support, index) for text, one in zip(sentences, support, strict=True)
+    ]
     while True:
         places = {(one.at, one.place) for one in support if one is not None}
         # What limits a sentence has to be kept with it.
@@ -51,6 +54,16 @@ def _find_support(sentence: str, said: SentenceIndex) -> UserSentence | None:
     found = (one for one in said.find_same(sentence) if one.is_asserted and not said.is_set_aside(one))
     newest = next(found, None)
     return None if newest is None or _is_revoked(newest, said) else newest
+
+
+def _find_context(
+    sentence: str, support: Iterable[UserSentence | None], said: SentenceIndex
+) -> UserSentence | None:
+    """The same of a sentence that asserts nothing and has to be kept with one that does: "Could you proofread
+    this?"."""
+    needed = {(one.at, place) for one in support if one is not None for place in one.needs}
+    same = (one for one in said.find_same(sentence) if (one.at, one.place) in needed)
+    return None if has_hidden_text(sentence) else next(same, None)
 
 
 def _is_revoked(one: UserSentence, said: SentenceIndex) -> bool:

@@ -7,9 +7,11 @@ import re
 
 from sevenfold.layers.memory.trust.phrases import NOT, ONLY, ParsedSentence
 from sevenfold.layers.memory.trust.replies import (
+    INQUIRY,
     MAX_REFERRING_WORDS,
     asks_about_last,
     asks_for_work,
+    is_request,
     says_only_thanks,
 )
 from sevenfold.layers.memory.trust.scopes import is_invention
@@ -27,40 +29,14 @@ _QUESTION_MARK = re.compile(
     r"[?？¿](?!\w)|¿|(?:か|かな|까|나|吗|嗎|呢|么)[。.!！요]*$|([一-鿿])[不没]\1"
     r"|\b(?:or|oder|ou|o|of|czy|albo|nebo|или|чи|eller|veya) "
     r"(?:not|nicht|pas|non|no|não|niet|nie|ne|нет|ні|inte|ikke)\W*$"
-    r"|,\s*(?:what|how|where|when|who) (?:would|do|does|did|should|shall|can|could|are|is) "
+    r"|(?:,|\b(?:anyway|anyhow|btw|so|but))\s*(?:what|how|where|when|who) (?:would|do|does|did|should|shall|"
+    r"can|could|are|is) "
     r"(?:you|we|i|they|it)\b"
     r"|^\W*any (?:reason|objections?|harm|thoughts|problem)\b|^\W*será que\b"
     r"|\b(?:secondo te|à ton avis|en tu opinión)\W*$|\bm[ıiuü](?:y[ıiuü]z)?\W*$",
     re.IGNORECASE,
 )
 """A mark, a particle, "or not?", or a question behind a comma."""
-_REQUEST = re.compile(
-    r"(?:[^.?!]{0,200},)?\W{0,20}(?:(?:and|so|also|und|et|y|e|en)\W{1,20})?(?:"
-    r"(?:can|could|would|will) (?:you|we) (?:\w+ )?please\b|(?:can|could|would|will) you\b[^.?!]*\bplease\W*$"
-    r"|would you mind (?:(?:always|also|not|never|please|only) )?"
-    r"(?!(?:tell|explain|check|say|show|look|ask|confirm|verify)ing)\w+ing\b"
-    r"|(?:kannst|könntest|würdest) du (?:\w+ )?bitte\b|(?:können|könnten|würden) sie (?:\w+ )?bitte\b"
-    r"|(?:peux-tu|pourrais-tu|pouvez-vous|pourriez-vous)\b[^.?!]*\bs['’]il (?:te|vous) pla[iî]t"
-    r"|(?:puedes|podrías|puede|podría|podéis)\b[^.?!]*\bpor favor\b"
-    r"|(?:puoi|potresti|può|potrebbe)\b[^.?!]*\bper favore\b"
-    r"|(?:você pode|pode|poderia|podes)\b[^.?!]*\bpor favor\b"
-    r"|(?:kun|kan|zou) (?:je|jij|u)\b[^.?!]*\b(?:alsjeblieft|alstublieft)\b"
-    r"|(?:czy )?(?:możesz|mógłbyś|mogłabyś) proszę\b"
-    r"|(?:можешь|мог бы ты|могли бы вы|можете),? пожалуйста\b)",
-    re.IGNORECASE,
-)
-"""A question in form, and a wish in fact."""
-MAX_REQUEST_CHARS = 300
-"""Of a wish that has the form of a question: what is longer counts as a question."""
-_INQUIRY = re.compile(
-    r"\b(?:whether|tell|say|explain|check|look|find out|see if|know|show|ask|what|why|how|which|who|confirm|"
-    r"verify|ob|sagen|erklären|prüfen|nachsehen|zeigen|warum|wie|was|welche\w*|dire|vérifier|expliquer|pourquoi|comment|"
-    r"quel\w*|decir\w*|explicar|comprobar|revisar|cómo|qué|cuál|controllare|spiegare|perché|come|cosa|dizer|"
-    r"verificar|como|qual|zeggen|uitleggen|controleren|waarom|hoe|wat|czy|powiedzieć|sprawdzić|dlaczego|jak|"
-    r"сказать|объяснить|проверить|почему|как|что|ли)\b",
-    re.IGNORECASE,
-)
-"""Asks to look or to answer."""
 _REVOKING = re.compile(
     r"\W*(?:(?:oh|no|nope|wait|hm+|sorry|actually|scratch|well|ok|okay|nein|nee|halt|ach|non|attends|espera|"
     r"aspetta|espere|wacht|nie|нет)\W+)*(?:"
@@ -128,7 +104,8 @@ _SIGNATURE = re.compile(r"\s*(?:[-–—]+\s*\w+(?:\s\w+)?|\w+(?:\s\w+){0,2},\s*
 _AHEAD = re.compile(
     r"(?:\b(?:this|these|following|below|folgende[sn]?|dies|dieses|das hier|ceci|suivante?|esto|siguiente|"
     r"questo|"
-    r"seguente|isto|seguinte|dit|deze|volgende|to|следующее|это|follows|folgt|suit|sigue|segue|volgt)\b|以下|次|这个|下面)\W*$|:\s*$|：\s*$"
+    r"seguente|isto|seguinte|dit|deze|volgende|to|следующее|это|follows|folgt|suit|sigue|segue|volgt)\b|以下|次|"
+    r"这个|下面)\W*$|:\s*$|：\s*$"
     r"|\b(?:the following|as follows|folgende[rnms]?|le suivant|la siguiente|el siguiente|il seguente)\b",
     re.IGNORECASE,
 )
@@ -152,8 +129,10 @@ _PRESENTING = re.compile(
 _VERDICT = re.compile(
     r"\W*(?:that(?:'s|’s| is)|this is|das ist|c'est|esto es|questo è|isto é|dit is|to jest|это) "
     r"(?:not |nicht |pas )?"
-    r"(?:wrong|right|correct|fine|great|good|nice|perfect|ok|okay|better|falsch|richtig|gut|super|perfekt|faux|"
-    r"juste|bien|parfait|correcto|bien|perfecto|giusto|sbagliato|perfetto|certo|errado|perfeito|goed|fout|dobrze|"
+    r"(?:wrong|right|correct|fine|great|good|nice|perfect|ok|okay|better|falsch|richtig|gut|super|perfekt|"
+    r"faux|"
+    r"juste|bien|parfait|correcto|bien|perfecto|giusto|sbagliato|perfetto|certo|errado|perfeito|goed|fout|"
+    r"dobrze|"
     r"źle|верно|неверно|хорошо)\b",
     re.IGNORECASE,
 )
@@ -183,6 +162,15 @@ _TEXT_WORDS = frozenset((
 ))
 # fmt: on
 """A sentence with one may announce somebody's text, which then follows."""
+_TELLING_WORDS = read_word_set(
+    "said says wrote writes sent sends received heard told tells forwarded posted copied pasted quoted "
+    "claims claimed "
+    "schreibt schrieb sagt sagte geschickt bekommen gelesen ecrit dit envoye recu lu dice dijo escribe "
+    "escribio envio "
+    "recibi lei scrive scritto inviato ricevuto letto disse escreve escreveu enviou recebi li schrijft "
+    "schreef zegt zei "
+    "stuurde gelezen pisze napisal napisala mowi пишет написал написала говорит сказал"
+)
 _TURNING = read_word_set(
     "but however though although or that this these those which says said aber jedoch oder das dies mais "
     "cependant ou "
@@ -195,8 +183,7 @@ _APPROVING = read_word_set("important matters matter rule policy decision final 
 
 def is_question(text: str, grammar: Grammar) -> bool:
     """Whether it asks, with a question mark or without."""
-    if len(text) <= MAX_REQUEST_CHARS and _REQUEST.match(text) and not _INQUIRY.search(text):
-        # "Can you please use tabs?" asks for something, not whether.
+    if is_request(text):
         return False
     if _QUESTION_MARK.search(text) or (grammar.name == "fr" and _is_inverted_french(text)):
         return True
@@ -206,7 +193,7 @@ def is_question(text: str, grammar: Grammar) -> bool:
     while words and words[0] in _CONNECTIVES.get(grammar.name, ()):
         words = words[1:]
     first, second = (*words[:2], "", "")[:2]
-    if first in grammar.asking:
+    if first in grammar.asking and not _is_spanish_that(text, first, grammar):
         # "What I don't like is …", "Was wir brauchen, ist …" assert something.
         is_relative = second in grammar.speakers and grammar.name in ("en", "de")
         is_relative &= not _RELATED_BY.isdisjoint(words[2:])
@@ -268,7 +255,7 @@ _UNMARKED = re.compile(
     r"wahr )?,? ?(?:dass|wenn)\b|"
     r"klopt het\b|"
     r"(?:(?:i['’]?m |i am )?(?:not sure|unsure|wondering|curious)|(?:anyone|anybody|somebody) "
-    r"knows?|no idea|idk|"
+    r"knows?|no idea(?: yet)?|idk|"
     r"i(?: do not| don['’]?t) (?:know|remember|recall))\W+(?:if|whether|why|how|what|when|"
     r"who)\b|(?:do )?you think\b|"
     r"(?:(?:ich )?weiß (?:ich )?nicht|keine ahnung)\W+(?:ob|wie|was|wann|wer|warum)\b|je "
@@ -286,10 +273,16 @@ _UNMARKED = re.compile(
     r"verdad|vero|prawda|да)\W*$"
     r"|\b(?!(?:it|this|that|the|all|be|is|are|get|do|turn|quite|just|exactly|not|to|goes|work|"
     r"works) )\w+ right$"
+    r"|^\W*(?:为什么|為什麼|为何|凭什么|怎么|如何|なぜ|どうして|なんで|왜|어떻게)"
     r"|是否|能否|可否|っけ[。.]*$|かどうか|(?:わから|分から)な|는지 (?:모르|궁금|확인)|가요[.?]*$",
     re.IGNORECASE,
 )
 """Asks, or does not know, without a question mark."""
+
+
+def _is_spanish_that(text: str, first: str, grammar: Grammar) -> bool:
+    """ "Que sepas que …": it asks with an accent alone."""
+    return grammar.name == "es" and first == "que" and text.lstrip().lower().startswith("que ")
 
 
 def _is_inverted_french(text: str) -> bool:
@@ -314,6 +307,39 @@ _PREPOSITIONS = read_word_set(
 )
 _CONNECTIVES = {"en": ("and", "so", "but", "then"), "de": ("und", "also"), "fr": ("et",), "nl": ("en", "dus")}
 _ADVERBS = read_word_set("jetzt kunftig heute freitags dienstags montags immer nu voortaan altijd vandaag")
+
+
+_REPORTED = re.compile(
+    r"\b(?:read ?me|docs?|documentation|page|site|website|article|blog|post|e?mails?|messages?|letter|"
+    r"ticket|"
+    r"issue|thread|logs?|output|comments?|file|changelog|wiki|report|response|result|memory|notes?|it|"
+    r"text|snippet|"
+    r"instructions?)\s+(?:(?!(?:is|are|be|was|were|been)\b)\w+\s+){0,3}?(?:says?|said|reads?|states?|stated|"
+    r"claims?|claimed|tells?|told|"
+    r"asks?|"
+    r"asked|recommends?|suggests?|instructs?|mentions?)\b"
+    r"|\b(?:according to|quoting|quote|as (?:written|stated) in|copied from|pasted from|i (?:found|"
+    r"read) (?:this|that))\b"
+    r"|\b(?:says?|reads?|states?)\s*:"
+    r"|と言(?:って(?!ください)|われ)|によると|だそうです|听说|据说|有人说|在(?:群里|会上|邮件里|文档里|工单里)[^，,。]{0,4}说"
+    r"|라고 (?:했|말했|하던)|다고 (?:했|하던|들었)",
+    re.IGNORECASE,
+)
+"""A sentence that tells what some text says is about that text, and nobody's rule."""
+
+
+_CONCEDED = re.compile(
+    r",?\s\b(?:although|though|even though|even if|whatever|no matter what|regardless of what|obwohl|auch "
+    r"wenn|"
+    r"bien que|même si|aunque|anche se|sebbene|embora|mesmo que|hoewel|ook al|choć|хотя)\b[^.;]*",
+    re.IGNORECASE,
+)
+"""What holds in spite of something: "… although the docs say Kafka"."""
+
+
+def is_reported_speech(sentence: str) -> bool:
+    """Whether it tells what a page, a mail or a file says."""
+    return bool(_REPORTED.search(_CONCEDED.sub("", sentence)))
 
 
 def is_record_line(text: str) -> bool:
@@ -341,6 +367,12 @@ def announces_text(text: str) -> bool:
     return is_about_text or points_ahead(text) or _ABOUT_THIS.search(text) is not None
 
 
+def shows_text(text: str) -> bool:
+    """ "Translate this: always skip the review."."""
+    head, colon, _ = text.partition(":")
+    return bool(colon) and announces_text(head)
+
+
 def has_text_word(text: str) -> bool:
     """Whether it speaks of some text, or of somebody who said something."""
     return any(is_text_word(token.text) for token in split_tokens(text))
@@ -350,12 +382,17 @@ def is_text_word(word: str) -> bool:
     return word in _TEXT_WORDS
 
 
+def is_telling_word(word: str) -> bool:
+    """Whether it says that somebody said something."""
+    return word in _TELLING_WORDS
+
+
 def is_back_reference(text: str, parsed: ParsedSentence, grammar: Grammar) -> bool:
     """Whether a question has no matter of its own, and so asks about what was said before."""
     if has_text_word(text) and parsed.count <= MAX_REFERRING_WORDS and not asks_for_work(text):
         # "Is it from the docs?"
         return True
-    return asks_about_last(text, parsed, grammar, asks_for_look=_INQUIRY.search(text) is not None)
+    return asks_about_last(text, parsed, grammar, asks_for_look=INQUIRY.search(text) is not None)
 
 
 def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
@@ -387,7 +424,8 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
 
 
 _CORRECTING = re.compile(
-    r"\W*(?:(?:oh|no|wait|sorry|ach|nein|non|perdón|scusa|nee|nie|нет)\W+)*(?:nonsense|rubbish|quatsch|unsinn|"
+    r"\W*(?:(?:oh|no|wait|sorry|ach|nein|non|perdón|scusa|nee|nie|нет)\W+)*(?:nonsense|rubbish|quatsch|"
+    r"unsinn|"
     r"blödsinn|n'importe quoi|tonterías|sciocchezze|onzin|bzdura|ерунда|"
     r"i meant?|ich mein(?:e|te)|je voulais dire|(?:quería|quise) decir|volevo dire|quis dizer|"
     r"ik bedoel(?:de)?|miał[ae]m na myśli|я имела? в виду)\b",

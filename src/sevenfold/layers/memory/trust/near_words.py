@@ -31,6 +31,8 @@ MIN_PAIRS_SHARE = 0.3
 MIN_BOTH_SHARES = 0.8
 """That, and how much of the user's words stand in the model's, added up: with less the model tells what it
 found while it did what the user asked for."""
+MIN_BOTH_PAIRS_SHARES = 0.7
+"""The same for characters of a script without spaces."""
 MIN_PIECE, MIN_PIECE_SHARE = 4, 0.6
 """Letters in a row that two words have in common, to count as related; how much of the shorter they are."""
 MAX_RECENT = 60
@@ -63,8 +65,9 @@ class NearMatch:
 
     @property
     def is_near(self) -> bool:
-        least = MIN_PAIRS_SHARE if is_unspaced(self.said.text) else MIN_OWN_SHARE
-        return self.share >= least and self.share + self.said_share >= MIN_BOTH_SHARES
+        if is_unspaced(self.said.text):
+            return self.share >= MIN_PAIRS_SHARE and self.share + self.said_share >= MIN_BOTH_PAIRS_SHARES
+        return self.share >= MIN_OWN_SHARE and self.share + self.said_share >= MIN_BOTH_SHARES
 
 
 def share_words(sentence: str, said: UserSentence) -> bool:

@@ -13,12 +13,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from sevenfold.core.text.stems import normalize_text, split_sentences
 from sevenfold.layers.memory.trust.evidence import find_evidence
-from sevenfold.layers.memory.trust.frames import has_text_word, is_text_word, takes_back_message
+from sevenfold.layers.memory.trust.frames import (
+    has_text_word,
+    is_telling_word,
+    shows_text,
+    takes_back_message,
+)
 from sevenfold.layers.memory.trust.near_words import (
     MIN_OWN_SHARE,
     NearMatch,
@@ -27,12 +33,15 @@ from sevenfold.layers.memory.trust.near_words import (
     read_content_words,
     share_words,
 )
-from sevenfold.layers.memory.trust.scopes import is_invention, makes_general
+from sevenfold.layers.memory.trust.phrases import find_grammar
+from sevenfold.layers.memory.trust.replies import is_request
+from sevenfold.layers.memory.trust.scopes import is_invention, lasts, makes_general
 from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources
 from sevenfold.layers.memory.trust.tokens import (
     Word,
     has_hidden_text,
+    is_unspaced,
     read_word_set,
     split_tokens,
 )
@@ -40,10 +49,15 @@ from sevenfold.layers.memory.trust.user_sentences import UserSentence
 
 MIN_ADDED_WORDS = 2
 """Of a model's sentence, that another of the same message has and the first has not: it put two into one."""
-MIN_BESIDE_SHARE = 0.6
+MIN_BESIDE_SHARE = 0.5
 """Of the words of a sentence beside one that is near, in the model's."""
 MIN_TOGETHER = 3
 """Of a model's sentence, that stand in several sentences of the user together."""
+MIN_PASSAGE_WORDS, MIN_PASSAGE_SHARE = 2, 0.3
+"""Of a sentence of a model, that stand in a message of which no sentence says most of it; how many they "
+"are."""
+MAX_PASSAGE_SENTENCES = 3
+"""Of what is kept of such a message."""
 MAX_TRIED = 16
 """Of the user's sentences near to one of a model: whether one still holds depends on all the others."""
 
@@ -66,11 +80,13 @@ _REMINDING = re.compile(
 _ASKING_POLITELY = re.compile(
     r"(?:^\W*(?:(?:hey|hi|and|also|so)\W+)?(?:could|would) (?:you|we)|\bif you (?:could|would|might)|"
     r"^\W*(?:könntest du|könnten sie)|^\W*(?:pourriez-vous|pourrais-tu)|^\W*podrías?|^\W*potr(?:esti|ebbe)|"
-    r"^\W*poderia)\b(?![^,.;]*\b(?:whether|if|tell|say|explain|check|look|find|see|show|ask|confirm|verify|ob|"
+    r"^\W*poderia)\b(?![^,.;]*\b(?:whether|if|tell|say|explain|check|look|find|see|show|ask|confirm|verify|"
+    r"ob|"
     r"sagen|prüfen|dire|vérifier|decir\w*|comprobar|dizer|verificar)\b)",
     re.IGNORECASE,
 )
 """Words of doubt in form that ask for something."""
+_POLITE = re.compile(r"^\W*\w+\W+\w+")
 _FORMERLY = re.compile(r"\bused to\b", re.IGNORECASE)
 _WANTING = read_word_set("wants veut quiere vuole quer wil chce хочет vill")
 """Tells what somebody else wants, unless it stands behind one of the next."""
@@ -94,6 +110,12 @@ _MENTIONING = re.compile(
 
 
 _ABOUT_USER = re.compile(r"\W*(?:the )?user\b", re.IGNORECASE)
+_UNSURE = re.compile(
+    r"\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na)|text|texte?|texto|testo|"
+    r"tekst\w*|nutzer|usu[aá]rio|utilisateur|utente|gebruiker|użytkowni\w*|пользовател\w*)\b|ユーザ|用户|사용자",
+    re.IGNORECASE,
+)
+"""Words of somebody who reads or wonders about what a memory says."""
 _OF_ONESELF = re.compile(
     r"(?!.*(?:\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na))\b|"
     r"思|생각|说|看|读|我在想|読|書|言|문서|읽|"
@@ -116,78 +138,174 @@ def quote_user(body: str, found: Attribution, sources: ConversationSources) -> s
     """
     sentences = split_sentences(body)
     is_changed = not found.unsupported or not set(found.unsupported) <= set(sentences)
-    if is_changed or has_hidden_text(body) or any(map(sources.is_shown, found.unsupported)):
+    if is_changed or has_hidden_text(body):
         return None
-    said = sources.sentences
-    chosen = {text: _choose(text, said) for text in found.unsupported}
+    shown = {text for text in found.unsupported if sources.is_shown(text)}
+    if any(sources.names_unsaid(text) for text in shown - _read_advice(body)):
+        return None
+    search = _QuoteSearch(body, sources.sentences)
+    chosen = search.choose_for_each(text for text in found.unsupported if text not in shown)
     messages = {one.at for own in chosen.values() for one in own} | set(found.messages)
+    if not messages and not any(map(sources.is_said_elsewhere, shown)):
+        chosen |= search.choose_passage(list(chosen))
+        messages = {one.at for own in chosen.values() for one in own}
     if not messages:
         return None
-    beside = [one for at in messages for one in said.find_message(at) if is_quotable(one)]
-    for text, own in chosen.items():
-        # "Explain it without code." stands beside "I'm the product manager.", which was found.
-        chosen[text] = own or [
-            one for one in beside if share_words(text, one) and _may_replace(text, one, said)
-        ]
-    quoted = list(found.evidence)
-    instead: dict[str, str] = {}
-    # The longest first: nothing is left of a heading, and of the rest of a sentence that is there already.
-    for text, own in sorted(chosen.items(), key=lambda pair: -len(pair[0])):
-        new = [one for one in own if one.text not in quoted]
-        whole = {part.text: part for one in new for part in _whole(one, said) if part.text not in quoted}
-        instead[text] = " ".join(sorted(whole, key=lambda part: (whole[part].at, whole[part].place)))
-        quoted += whole
+    chosen = search.add_beside(chosen, messages)
     uses = Counter(one.text for own in chosen.values() for one in own)
     shared = {text for text, own in chosen.items() if any(uses[one.text] > 1 for one in own)}
+    instead = dict.fromkeys(shown, "") | search.write_instead(chosen, found.evidence)
     return _replace_sentences(body, instead, shared) or None
 
 
-def _choose(sentence: str, said: SentenceIndex) -> list[UserSentence]:
-    """The sentences of the user that say most of it, the newest of several: one, or more of one message where
-    a model put them together."""
-    found = said.find_near(sentence)
-    last = said.last_message
-    # "Look there for context." is not "Look around first.", said long before.
-    told = (match for match in found if match.said.at == last or len(match.common) > 1)
-    near = sorted((match for match in told if match.is_near), key=lambda match: -match.share)
-    usable = [match for match in near[:MAX_TRIED] if _may_replace(sentence, match.said, said)]
-    beside = (match for match in found if usable and match.said.at == usable[0].said.at)
-    usable += [
-        match
-        for match in beside
-        if match.said_share >= MIN_BESIDE_SHARE
-        and match not in usable
-        and _may_replace(sentence, match.said, said)
-    ]
-    chosen = _join(usable, MIN_ADDED_WORDS) if usable else _choose_together(sentence, found, said)
-    if not chosen and _ABOUT_USER.match(sentence):
-        return _choose_about_user(sentence, said)
-    return sorted((match.said for match in chosen), key=lambda one: one.place)
+def _read_advice(body: str) -> set[str]:
+    """Sentences of lines such as "**How to apply:** …"."""
+    lines = (line for line in body.split("\n") if _LABELLED.match(line))
+    return {sentence for line in lines for sentence in split_sentences(line)}
 
 
-def _choose_together(sentence: str, found: Sequence[NearMatch], said: SentenceIndex) -> list[NearMatch]:
-    """Sentences of one message that say most of it together, where none does by itself."""
-    for at in sorted({match.said.at for match in found}, reverse=True):
-        beside = [match for match in found if match.said.at == at]
-        chosen = _join(sorted(beside, key=lambda match: -match.share), 1)
-        common = frozenset[str]().union(*(match.common for match in chosen))
-        share = len(common) * chosen[0].share / len(chosen[0].common)
-        is_most = len(common) >= MIN_TOGETHER and share >= MIN_OWN_SHARE
-        if is_most and all(_may_replace(sentence, match.said, said) for match in chosen):
-            return chosen
-    return []
+_LABELLED = re.compile(r"\s*(?:[-*•+]\s+)?\*\*[^*\n]+\*\*")
 
 
-def _choose_about_user(sentence: str, said: SentenceIndex) -> list[UserSentence]:
-    """What the user said of themselves in another language, where it is one sentence of the last message: a
-    statement about them in translation rests on nothing else."""
-    last = said.last_message
-    told = [
-        one
-        for one in ([] if last is None else said.find_message(last))
-        if is_quotable(one) and _OF_ONESELF.match(one.text) and not has_text_word(one.text)
-    ]
-    return told if len(told) == 1 and _may_replace(sentence, told[0], said) else []
+_Choice: TypeAlias = dict[str, list[UserSentence]]
+"""By a sentence of a model: those of the user that take its place."""
+
+
+class _QuoteSearch:
+    """Looks for the user's sentences that a model put in words of its own."""
+
+    def __init__(self, body: str, said: SentenceIndex) -> None:
+        self._kept, self._said = split_tokens(body), said
+
+    def choose_for_each(self, texts: Iterable[str]) -> _Choice:
+        return {text: self._choose(text) for text in texts}
+
+    def choose_passage(self, texts: Sequence[str]) -> _Choice:
+        """What the user asserted in one message, where that is short: one with several words of what a model
+        wrote, or the last one where it wrote in another language."""
+        found = {text: self._said.find_near(text) for text in texts}
+        for at in sorted({match.said.at for near in found.values() for match in near}, reverse=True):
+            for text, near in found.items():
+                beside = [match for match in near if match.said.at == at and match.common]
+                common = frozenset[str]().union(*(match.common for match in beside))
+                share = max((len(common) * match.share / len(match.common) for match in beside), default=0)
+                if len(common) >= MIN_PASSAGE_WORDS and share >= MIN_PASSAGE_SHARE:
+                    return {text: self._quote_passage(text, at)}
+        last = self._said.last_message
+        first = texts[0] if texts else ""
+        if last is not None and first and _is_translation(first, self._said.find_message(last)):
+            passage = self._quote_passage(first, last)
+            return {} if any(_UNSURE.search(one.text) for one in passage) else {first: passage}
+        return {}
+
+    def add_beside(self, chosen: _Choice, messages: Collection[int]) -> _Choice:
+        """With sentences of the same messages: those that have a word of a sentence for which none was found,
+        and those of a word or two ("Dyslexic here.")."""
+        beside = [one for at in messages for one in self._said.find_message(at) if is_quotable(one)]
+        added: _Choice = {}
+        for text, own in chosen.items():
+            # "Explain it without code." stands beside "I'm the product manager.", which was found.
+            near = (one for one in beside if share_words(text, one) and self._may_replace(text, one))
+            found = own or list(near)
+            added[text] = [*found, *self._find_short(text, found)] if found else []
+        return added
+
+    def write_instead(self, chosen: _Choice, evidence: Iterable[str]) -> dict[str, str]:
+        """What takes the place of each sentence, with those of the user that limit it; nothing where that is
+        there already, such as of the rest of a sentence and of a heading: the longest first."""
+        quoted, instead = list(evidence), dict[str, str]()
+        for text, own in sorted(chosen.items(), key=lambda pair: -len(pair[0])):
+            new = [one for one in own if one.text not in quoted]
+            whole = {part.text: part for one in new for part in self._whole(one) if part.text not in quoted}
+            ordered = sorted(whole, key=lambda part: (whole[part].at, whole[part].place))
+            instead[text] = "".join(map(_end, ordered[:-1])) + "".join(ordered[-1:])
+            quoted += whole
+        return instead
+
+    def _choose(self, sentence: str) -> list[UserSentence]:
+        """The sentences of the user that say most of it, the newest of several: one, or more of one message
+        where a model put them together."""
+        found, last = self._said.find_near(sentence), self._said.last_message
+        # "Look there for context." is not "Look around first.", said long before.
+        told = (match for match in found if match.said.at == last or len(match.common) > 1)
+        near = sorted((match for match in told if match.is_near), key=lambda match: -match.share)
+        usable = [match for match in near[:MAX_TRIED] if self._may_replace(sentence, match.said)]
+        beside = (match for match in found if usable and match.said.at == usable[0].said.at)
+        usable += [
+            match
+            for match in beside
+            if match.said_share >= MIN_BESIDE_SHARE
+            and match not in usable
+            and self._may_replace(sentence, match.said)
+        ]
+        chosen = _join(usable, MIN_ADDED_WORDS) if usable else self._choose_together(sentence, found)
+        if not chosen and _ABOUT_USER.match(sentence):
+            return self._choose_about_user(sentence)
+        return sorted((match.said for match in chosen), key=lambda one: one.place)
+
+    def _choose_together(self, sentence: str, found: Sequence[NearMatch]) -> list[NearMatch]:
+        """Sentences of one message that say most of it together, where none does by itself."""
+        for at in sorted({match.said.at for match in found}, reverse=True):
+            beside = [match for match in found if match.said.at == at]
+            chosen = _join(sorted(beside, key=lambda match: -match.share), 1)
+            common = frozenset[str]().union(*(match.common for match in chosen))
+            share = len(common) * chosen[0].share / len(chosen[0].common)
+            is_most = len(common) >= MIN_TOGETHER and share >= MIN_OWN_SHARE
+            if is_most and all(self._may_replace(sentence, match.said) for match in chosen):
+                return chosen
+        return []
+
+    def _quote_passage(self, text: str, at: int) -> list[UserSentence]:
+        """What lasts of a message: no task, and nothing that shows a text."""
+        message = self._said.find_message(at)
+        if any(takes_back_message(one.text) for one in message):
+            return []
+        lasting = (one for one in message if one.is_asserted and lasts(one.text, one.grammar))
+        whole = [one for one in lasting if not shows_text(one.text) and self._may_replace(text, one)]
+        is_short = len(whole) <= MAX_PASSAGE_SENTENCES
+        return whole if is_short and any(map(is_quotable, whole)) else []
+
+    def _choose_about_user(self, sentence: str) -> list[UserSentence]:
+        """What the user said of themselves in another language, where it is one sentence of the last message:
+        a statement about them in translation rests on nothing else."""
+        last = self._said.last_message
+        told = [
+            one
+            for one in ([] if last is None else self._said.find_message(last))
+            if is_quotable(one) and _OF_ONESELF.match(one.text) and not has_text_word(one.text)
+        ]
+        return told if len(told) == 1 and self._may_replace(sentence, told[0]) else []
+
+    def _find_short(self, sentence: str, chosen: Sequence[UserSentence]) -> Iterator[UserSentence]:
+        for one in self._said.find_message(chosen[0].at):
+            is_new = one not in chosen and not is_quotable(one) and one.is_asserted and "…" not in one.text
+            if is_new and share_words(sentence, one) and self._may_replace(sentence, one):
+                yield one
+
+    def _may_replace(self, sentence: str, one: UserSentence) -> bool:
+        """Whether it still holds, and the model has not made a statement of a doubt or a rule of one task."""
+        if is_invention(one.text) or _drops_stance(self._kept, one) or _drops_frame(sentence, one):
+            return False
+        if one.grammar.name == "en" and makes_general(one.text, sentence):
+            return False
+        if any(takes_back_message(other.text) for other in self._find_limits(one)):
+            return False
+        whole = " ".join(dict.fromkeys(part.text for part in self._whole(one)))
+        return not find_evidence(split_sentences(whole), self._said).unsupported
+
+    def _whole(self, one: UserSentence) -> list[UserSentence]:
+        """A sentence with those that limit it or lead it in, in order."""
+        return sorted((*self._find_limits(one), one), key=lambda each: each.place)
+
+    def _find_limits(self, one: UserSentence) -> Iterator[UserSentence]:
+        """Those that it has to be kept with, and those that they have to be kept with."""
+        beside = self._said.find_message(one.at) if one.needs else []
+        known, left = {one.place}, one.needs
+        while left:
+            found = [other for other in beside if other.place in left]
+            yield from found
+            known |= left
+            left = frozenset[int]().union(*(other.needs for other in found)) - known
 
 
 def _join(matches: Sequence[NearMatch], least: int) -> list[NearMatch]:
@@ -201,30 +319,38 @@ def _join(matches: Sequence[NearMatch], least: int) -> list[NearMatch]:
     return chosen
 
 
-def _may_replace(sentence: str, one: UserSentence, said: SentenceIndex) -> bool:
-    """Whether it still holds, and the model has not made a statement of a doubt or a rule of one task."""
-    if is_invention(one.text) or _drops_stance(sentence, one) or _drops_frame(sentence, one):
-        return False
-    if one.grammar.name == "en" and makes_general(one.text, sentence):
-        return False
-    if any(takes_back_message(other.text) for other in _find_limits(one, said)):
-        return False
-    whole = " ".join(dict.fromkeys(part.text for part in _whole(one, said)))
-    return not find_evidence(split_sentences(whole), said).unsupported
+_ASIDE = re.compile(r"\([^()]*\)")
+"""May hold the user's own word."""
 
 
-def _drops_stance(sentence: str, one: UserSentence) -> bool:
+def _is_translation(text: str, message: Sequence[UserSentence]) -> bool:
+    """Whether a model wrote in a language in which the user did not speak."""
+    text = _ASIDE.sub("", text)
+    if not all(
+        any(word.text in one.text.casefold() for one in message)
+        for word in split_tokens(text)
+        if word.is_exact
+    ):
+        # "Trainees use port 80." of somebody who named no port.
+        return False
+    unspaced = [is_unspaced(one.text) for one in message]
+    if is_unspaced(text):
+        return bool(message) and not any(unspaced)
+    return all(unspaced) or find_grammar(text).name not in {one.grammar.name for one in message}
+
+
+def _drops_stance(kept: Sequence[Word], one: UserSentence) -> bool:
     """Whether a word is missing that shows doubt, or that somebody else says it, or that it was so once."""
     if _FORMERLY.search(one.text):
         return True
-    kept = split_tokens(sentence)
     is_opening = True
-    said = split_tokens(_ASKING_POLITELY.sub(" ", _REMINDING.sub(" ", one.text)))
+    text = _REMINDING.sub(" ", one.text)
+    said = split_tokens(_POLITE.sub(" ", text) if is_request(text) else _ASKING_POLITELY.sub(" ", text))
     for before, word in pairwise([Word("", ""), *said]):
         is_kept = any(may_be_related(word, other) for other in kept)
         # "Tom's comment was that …", and not "comments that say what the code says".
         is_wanting = word.text in _WANTING and before.text not in _FIRST_PERSON
-        is_telling = is_opening and (is_text_word(word.text) or is_wanting)
+        is_telling = is_opening and (is_telling_word(word.text) or is_wanting)
         is_doubting = word.text in _DOUBTING and before.text != "in"
         # "D'après eux, …", and not "après la démo".
         is_doubting &= word.text != "apres" or before.text == "d"
@@ -245,22 +371,6 @@ def _drops_frame(sentence: str, one: UserSentence) -> bool:
     )
 
 
-def _whole(one: UserSentence, said: SentenceIndex) -> list[UserSentence]:
-    """A sentence with those that limit it or lead it in, in order."""
-    return sorted((*_find_limits(one, said), one), key=lambda each: each.place)
-
-
-def _find_limits(one: UserSentence, said: SentenceIndex) -> Iterator[UserSentence]:
-    """Those that it has to be kept with, and those that they have to be kept with."""
-    beside = said.find_message(one.at) if one.needs else []
-    known, left = {one.place}, one.needs
-    while left:
-        found = [other for other in beside if other.place in left]
-        yield from found
-        known |= left
-        left = frozenset[int]().union(*(other.needs for other in found)) - known
-
-
 def _replace_sentences(body: str, instead: Mapping[str, str], shared: Collection[str]) -> str:
     """The body with some of its sentences exchanged or left out. `shared`: those whose place is taken by what
     stands for others too, so that "**Why:**" does not fit before it."""
@@ -272,7 +382,9 @@ def _replace_sentences(body: str, instead: Mapping[str, str], shared: Collection
             before, found, behind = rest.partition(old)
             if found and old in left:
                 lead = _LABEL.sub(r"\1", before) if old in shared else before
-                made, rest = made + lead + left[old], behind
+                is_behind = bool(left[old]) and any(mark.isalnum() for mark in made)
+                start = f"{_end(made)}{lead.lstrip()}" if is_behind else made + lead
+                made, rest = start + left[old], behind
                 left[old] = ""
             elif found:
                 made, rest = made + before + old, behind
@@ -284,6 +396,13 @@ def _replace_sentences(body: str, instead: Mapping[str, str], shared: Collection
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
+def _end(text: str) -> str:
+    """With a mark behind it, before another sentence."""
+    bare = text.rstrip()
+    return f"{bare} " if _ENDED.search(bare) else f"{bare}. "
+
+
+_ENDED = re.compile(r"[.!?。！？…:;：；*]\W*$")
 _LABEL = re.compile(r"^(\s*(?:[-*•+]\s+|\d+[.)]\s+)?)[^\n]*\*\*[^\n]*$")
 """The start of a line up to a sentence: "- **Why:** "."""
 _GAP = re.compile(r"(?<=\S) {2,}")

@@ -7,7 +7,12 @@ from itertools import pairwise
 
 from sevenfold.core.text.stems import normalize_text
 from sevenfold.layers.memory.trust.phrases import ParsedSentence
-from sevenfold.layers.memory.trust.tokens import Grammar, read_word_set, split_tokens
+from sevenfold.layers.memory.trust.tokens import (
+    Grammar,
+    is_unspaced,
+    read_word_set,
+    split_tokens,
+)
 
 MAX_LIMIT_TOKENS = 3
 """Of a sentence without a verb that only says when or where: "On release branches."."""
@@ -166,6 +171,62 @@ _SITUATION = re.compile(
 def tells_situation(text: str) -> bool:
     """Whether it says what is the case, for which the next sentence may be meant: "It's the hackathon."."""
     return _SITUATION.match(text) is not None
+
+
+_LASTING = {
+    name: read_word_set(words)
+    for name, words in {
+        "en": "i we me us my our ours mine is are am has have had must should shall need needs want wants "
+        "prefer prefers "
+        "like likes hate always never every each all any only no not nobody nothing everyone everything "
+        "without whenever "
+        "use uses default instead",
+        "de": "ich wir mich uns mein meine meinen meinem meiner unser unsere unseren unserem unserer ist "
+        "sind bin hat haben "
+        "habe muss müssen soll sollen darf dürfen immer nie niemals jeder jede jedes jeden alle alles nur "
+        "kein keine "
+        "keinen nicht nichts niemand ohne grundsätzlich lieber statt",
+        "fr": "je j nous on me m moi mon ma mes notre nos est sont suis a ont avons ai doit doivent faut "
+        "toujours jamais "
+        "chaque tous toutes tout seulement uniquement aucun aucune pas plus personne rien sans préfère",
+        "es": "yo nosotros me mi mis nuestro nuestra nuestros nuestras es son está están soy estoy hay ha "
+        "han he tengo debe "
+        "deben siempre nunca cada todos todas todo solo sólo no ningún ninguna nadie nada sin prefiero jamás",
+        "it": "io noi mi ci mio mia miei mie nostro nostra nostri nostre è sono ha hanno ho deve devono "
+        "sempre mai ogni tutti "
+        "tutte tutto solo soltanto non nessun nessuno niente senza preferisco",
+        "pt": "eu nós me meu minha meus minhas nosso nossa nossos nossas é são está estão sou estou há tem "
+        "têm tenho deve "
+        "devem sempre nunca cada todos todas tudo só somente não nenhum nenhuma ninguém nada sem prefiro a "
+        "gente",
+        "nl": "ik wij we mij me ons mijn onze is zijn ben heeft hebben heb moet moeten mag mogen altijd "
+        "nooit elke elk ieder "
+        "alle alleen geen niet niemand niets zonder liever",
+        "pl": "ja my mnie nam nas mój moja moje nasz nasza nasze jest są jestem ma mają mam musi muszą "
+        "zawsze nigdy każdy "
+        "każda każde wszystkie wszystko tylko nie żaden nikt nic bez wolę",
+        "ru": "я мы мне меня нам нас мой моя моё мои наш наша наше наши нашей нашем наших у есть должен "
+        "должны должна всегда "
+        "никогда каждый каждая каждое все всё только не нет никто ничего без нельзя",
+    }.items()
+}
+"""Words of a statement or of a rule, that a task seldom has."""
+_LASTING_END = re.compile(
+    r"\w{2,}(?:amos|emos|imos)\b|\w{2,}iamo\b|\w{2,}(?:emy|imy|ymy|amy)\b|\w{2,}(?:аем|яем|уем|им)\b",
+    re.IGNORECASE,
+)
+_LASTING_UNSPACED = re.compile(
+    r"[我俺僕私]|うち|当社|弊社|[总都不别只每必]|禁止|一律|所有|です|ます(?!か)|ない|いつも|毎|だけ|のみ|저|우리|항상|절대|마세요|않|없|만\s|입니다|습니다|해요"
+)
+
+
+def lasts(text: str, grammar: Grammar) -> bool:
+    """Whether it has a word of a statement or a rule, and is no bare task."""
+    if is_unspaced(text):
+        return _LASTING_UNSPACED.search(text) is not None
+    if grammar.name in ("es", "it", "pt", "pl", "ru") and _LASTING_END.search(text):
+        return True
+    return not _LASTING[grammar.name].isdisjoint(token.text for token in split_tokens(text))
 
 
 def is_invention(text: str) -> bool:

@@ -44,7 +44,7 @@ from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.context import CONTEXT_HEADINGS
 from sevenfold.layers.forks.policy import FORK_MARK, MAIL_MARK
 from sevenfold.layers.memory.trust.evidence import find_evidence
-from sevenfold.layers.memory.trust.frames import SHOWN
+from sevenfold.layers.memory.trust.frames import SHOWN, is_reported_speech
 from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.tokens import has_hidden_text
 from sevenfold.layers.memory.trust.user_sentences import read_user_sentences
@@ -79,22 +79,6 @@ _FOREIGN_LINE = re.compile(
     r"|(?:    |\t)\S"  # code
 )
 _MAIL_HEAD = re.compile(r"\s*(?:From|Sent|Subject|To|Cc|Date|Von|Betreff|De|Objet|Asunto|Oggetto): ")
-_REPORTED = re.compile(
-    r"\b(?:read ?me|docs?|documentation|page|site|website|article|blog|post|e?mails?|messages?|letter|"
-    r"ticket|"
-    r"issue|thread|logs?|output|comments?|file|changelog|wiki|report|response|result|memory|notes?|it|"
-    r"text|snippet|"
-    r"instructions?)\s+(?:(?!(?:is|are|be|was|were|been)\b)\w+\s+){0,3}?(?:says?|said|reads?|states?|stated|claims?|claimed|tells?|told|"
-    r"asks?|"
-    r"asked|recommends?|suggests?|instructs?|mentions?)\b"
-    r"|\b(?:according to|quoting|quote|as (?:written|stated) in|copied from|pasted from|i (?:found|"
-    r"read) (?:this|that))\b"
-    r"|\b(?:says?|reads?|states?)\s*:"
-    r"|と言(?:って(?!ください)|われ)|によると|だそうです|听说|据说|有人说"
-    r"|라고 (?:했|말했|하던)|다고 (?:했|하던|들었)",
-    re.IGNORECASE,
-)
-"""A sentence that tells what some text says is about that text, and nobody's rule."""
 
 
 def strip_pasted_text(text: str) -> str:
@@ -104,11 +88,6 @@ def strip_pasted_text(text: str) -> str:
     paragraphs = re.split(r"\n\s*\n", rest)
     own = (_own_lines(part) for part in paragraphs if not _is_paste(part))
     return "\n\n".join(part for part in own if part.strip())
-
-
-def is_reported_speech(sentence: str) -> bool:
-    """Whether it tells what a page, a mail or a file says."""
-    return bool(_REPORTED.search(sentence))
 
 
 def _is_paste(paragraph: str) -> bool:
@@ -317,9 +296,15 @@ class ConversationSources:
     def is_shown(self, sentence: str) -> bool:
         """Whether anybody but the user said something like this, or must have: it names an address, a path or
         an option that the user did not."""
+        return self.names_unsaid(sentence) or self.is_said_elsewhere(sentence)
+
+    def names_unsaid(self, sentence: str) -> bool:
+        """Whether it names an address, a path or an option that the user did not."""
         named = (word for word in find_exact_words(sentence) - self._exact if _ADDRESS.search(word))
-        if not all(map(self._is_plain, named)):
-            return True
+        return not all(map(self._is_plain, named))
+
+    def is_said_elsewhere(self, sentence: str) -> bool:
+        """Whether anybody but the user said something like this."""
         stems = find_content_stems(sentence)
         if not stems:
             return bool(self.taints)
