@@ -87,7 +87,8 @@ _CONTRACTED = read_word_set(
 )
 _EMPTY = read_word_set(
     "sounds seems looks do does did doing done make makes made say says said think believe go goes "
-    "come comes came get gets got want wants wanted need needs needed apply applies hold holds stand stands matter matters work works still even "
+    "come comes came get gets got want wants wanted need needs needed "
+    "apply applies hold holds stand stands matter matters work works still even "
     "just actually "
     "anyway again here there case current always everywhere anyone anybody everyone everybody someone "
     "somebody people "
