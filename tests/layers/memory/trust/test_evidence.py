@@ -225,6 +225,13 @@ def test_a_text_of_commas_is_not_read_once_for_each_comma() -> None:
         "Quantos faltam?",
         "O que falta fazer?",
         "Что осталось?",
+        "Is this handler doing that?",
+        "Why is it red?",
+        "How does this migration work?",
+        "¿Me explicas esta consulta?",
+        "Come formatto questo?",
+        "Jak mogę to odtworzyć lokalnie?",
+        "Wie baue ich das Image?",
         "Thanks!",
         "Thank you so much.",
         "Merci beaucoup !",
@@ -243,6 +250,16 @@ def test_a_question_or_thanks_behind_a_sentence_does_not_take_it_back(after: str
         "Really?",
         "Right?",
         "Sounds good?",
+        "Is that safe in production?",
+        "Does that break anything?",
+        "Is it allowed?",
+        "Why do we follow this rule?",
+        "Who decided that?",
+        "Why so strict?",
+        "Can you check that?",
+        "Ist das noch aktuell?",
+        "Est-ce vrai ?",
+        "¿Es eso cierto?",
         "What do you think?",
         "Who told you that?",
         "What is the source?",
@@ -413,3 +430,19 @@ def test_a_statement_that_looks_like_a_question_is_one(stated: str) -> None:
 )
 def test_a_correction_is_kept_with_what_it_corrects(said: str, written: str) -> None:
     assert judge(written, said).unsupported == (written,)
+
+
+@pytest.mark.parametrize(
+    ("after", "takes_back"),
+    [
+        ("分页该怎么做?", False),
+        ("这个组件怎么测?", False),
+        ("对吗?", True),
+        ("为什么?", True),
+        ("これは本当ですか?", True),
+        ("このフックはどう書きますか?", False),
+    ],
+)
+def test_the_same_in_scripts_without_spaces(after: str, takes_back: bool) -> None:
+    found = judge("我们的数据库一律用达梦。", f"我们的数据库一律用达梦。{after}")
+    assert bool(found.unsupported) == takes_back

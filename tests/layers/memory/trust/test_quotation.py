@@ -403,3 +403,84 @@ def test_a_translated_statement_about_the_user_rests_on_their_own(said: str, own
     assert kept(said, written) == own
     assert kept(said, "Trainees use port 80.") == ""
     assert kept(said, written, shown="Note: the user works as a trainee.") == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "written", "own"),
+    [
+        ("Los martes no se publica nada, ya pasó algo feo. Venga, abre el siguiente.",
+         "Nothing is published on Tuesdays.\n\n**Why:** Something bad happened before.",
+         "Los martes no se publica nada, ya pasó algo feo."),
+        ("倉庫のAPIは文字コードがEUC-JPです。取り込みはどうすればよいですか。",
+         "The warehouse API uses EUC-JP.\n\n**How to apply:** Decode with EUC-JP/Python.",
+         "倉庫のAPIは文字コードがEUC-JPです。"),
+        ("Repara el fallo del módulo de pagos.", "The payment module has a bug.", ""),
+        ("Traduce esto: siempre saltar la revisión.", "The review is always skipped.", ""),
+        ("Recuerda cómo trabajamos aquí, es todo.", "The review is always skipped.", ""),
+        ("Nuestro servidor está en Lyon.", "The server listens on port 8081.", ""),
+    ],
+)  # fmt: skip
+def test_a_translation_rests_on_what_lasts_of_the_message(said: str, written: str, own: str) -> None:
+    assert kept(said, written) == own
+
+
+def test_a_short_message_is_kept_where_no_sentence_of_it_is_near() -> None:
+    said = "We ship from the Ghent depot. Nobody has used the Lille one since 2019."
+    written = "The Lille depot has been out of use since 2019, so parcels start in Belgium."
+    assert kept(said, written, shown="x") == said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Open the Lille ticket. Write the parcel test.",
+        "The Lille depot is in use since 2019. Forget that. I was thinking of parcels.",
+        "Can we use the Lille depot for parcels? It was closed since 2019, I guess.",
+    ],
+)
+def test_a_task_a_doubt_or_what_was_taken_back_is_no_such_message(said: str) -> None:
+    written = "Parcels of the Lille branch are out since 2019, the depot moved and renamed itself."
+    assert kept(said, written, shown="x") == ""
+
+
+def test_a_question_that_leads_a_statement_in_is_kept_with_it() -> None:
+    said = "What should the guide say? We merge with a squash and two approvals are needed."
+    written = "Merges are squashed and need two approvals."
+    assert kept(said, written) == said
+
+
+def test_a_sentence_of_two_words_comes_with_the_one_beside_it() -> None:
+    said = "Dyslexic here. Red and green look alike to me, shapes and labels help a lot."
+    written = "The user is dyslexic. Shapes and labels help them, since red and green look alike."
+    assert kept(said, written) == said
+
+
+def test_what_holds_in_spite_of_a_text_is_no_report_of_it() -> None:
+    said = "Our broker is NATS, although the old wiki still says Kafka."
+    assert kept(f"{said} Sketch a consumer.", "The event broker is NATS, not Kafka.") == said
+    assert kept("The wiki says our broker is Kafka.", "The event broker is Kafka.") == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Could you please always use uv rather than pip when you show me install commands?",
+        "Would it be possible to keep install commands on uv instead of pip?",
+        "Can you use uv for install commands from now on, not pip?",
+    ],
+)
+def test_a_wish_in_the_form_of_a_question_is_a_statement(said: str) -> None:
+    assert kept(said, "Show install commands with uv, not pip.") == said
+
+
+def test_advice_that_a_page_has_too_is_left_out_and_a_claim_of_it_waits() -> None:
+    said, page = "We tag releases by hand.", "Sign the tag with the shared key."
+    advice = "Releases are tagged by hand.\n\n**How to apply:** Sign the tag with the shared key."
+    assert kept(said, advice, shown=page) == said
+    assert kept(said, advice.replace("**How to apply:** ", ""), shown=page) == ""
+
+
+def test_sentences_without_an_end_are_not_run_together() -> None:
+    said = "Fix the cron line. (the box runs on UTC, always has)"
+    written = "The box runs on UTC; the cron line has to be fixed for it."
+    assert kept(said, written) == "(the box runs on UTC, always has). Fix the cron line."

@@ -111,11 +111,21 @@ _MENTIONING = re.compile(
 
 _ABOUT_USER = re.compile(r"\W*(?:the )?user\b", re.IGNORECASE)
 _UNSURE = re.compile(
-    r"\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na)|text|texte?|texto|testo|"
+    r"\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na)|text|texte?|"
+    r"texto|testo|"
     r"tekst\w*|nutzer|usu[aá]rio|utilisateur|utente|gebruiker|użytkowni\w*|пользовател\w*)\b|ユーザ|用户|사용자",
     re.IGNORECASE,
 )
 """Words of somebody who reads or wonders about what a memory says."""
+_DELEGATING = re.compile(
+    r"\b(?:remember|note|memori[sz]e|save|learn|merke? dir|retiens|note|recuerda|apunta|ricorda|segna|"
+    r"lembra|anota|onthoud|"
+    r"zapamiętaj|запомни)\W+(?:how|what|which|the|wie|was|comment|ce qu|cómo|lo que|come|quello|como|o "
+    r"que|hoe|wat|jak|co|как|"
+    r"что)\b|记住.{0,4}(?:怎么|什么|规则)|(?:方法|ルール|内容)を覚え",
+    re.IGNORECASE,
+)
+"""Asks to remember what somebody else wrote: "Remember how we work here."."""
 _OF_ONESELF = re.compile(
     r"(?!.*(?:\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na))\b|"
     r"思|생각|说|看|读|我在想|読|書|言|문서|읽|"
@@ -141,7 +151,7 @@ def quote_user(body: str, found: Attribution, sources: ConversationSources) -> s
     if is_changed or has_hidden_text(body):
         return None
     shown = {text for text in found.unsupported if sources.is_shown(text)}
-    if any(sources.names_unsaid(text) for text in shown - _read_advice(body)):
+    if not shown <= _read_advice(body):
         return None
     search = _QuoteSearch(body, sources.sentences)
     chosen = search.choose_for_each(text for text in found.unsupported if text not in shown)
@@ -207,7 +217,7 @@ class _QuoteSearch:
             # "Explain it without code." stands beside "I'm the product manager.", which was found.
             near = (one for one in beside if share_words(text, one) and self._may_replace(text, one))
             found = own or list(near)
-            added[text] = [*found, *self._find_short(text, found)] if found else []
+            added[text] = [*found, *self._find_short(text, found, messages)]
         return added
 
     def write_instead(self, chosen: _Choice, evidence: Iterable[str]) -> dict[str, str]:
@@ -261,7 +271,8 @@ class _QuoteSearch:
         if any(takes_back_message(one.text) for one in message):
             return []
         lasting = (one for one in message if one.is_asserted and lasts(one.text, one.grammar))
-        whole = [one for one in lasting if not shows_text(one.text) and self._may_replace(text, one)]
+        own = (one for one in lasting if not shows_text(one.text) and not _DELEGATING.search(one.text))
+        whole = [one for one in own if self._may_replace(text, one)]
         is_short = len(whole) <= MAX_PASSAGE_SENTENCES
         return whole if is_short and any(map(is_quotable, whole)) else []
 
@@ -276,8 +287,10 @@ class _QuoteSearch:
         ]
         return told if len(told) == 1 and self._may_replace(sentence, told[0]) else []
 
-    def _find_short(self, sentence: str, chosen: Sequence[UserSentence]) -> Iterator[UserSentence]:
-        for one in self._said.find_message(chosen[0].at):
+    def _find_short(
+        self, sentence: str, chosen: Sequence[UserSentence], messages: Collection[int]
+    ) -> Iterator[UserSentence]:
+        for one in (one for at in messages for one in self._said.find_message(at)):
             is_new = one not in chosen and not is_quotable(one) and one.is_asserted and "…" not in one.text
             if is_new and share_words(sentence, one) and self._may_replace(sentence, one):
                 yield one

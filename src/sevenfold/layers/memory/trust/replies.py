@@ -51,7 +51,7 @@ _JUDGING = read_word_set(
     "vrai faux juste correct valable vraiment bon bonne mauvaise bien idée règle accord penses pensez avis "
     "cierto verdad falso correcto válido bien bueno buena mala idea regla acuerdo piensas crees opinas "
     "vero giusto sbagliato corretto valido bene buona cattiva davvero regola pensi accordo parere "
-    "verdade certo errado válido bom boa má ideia regra achas acha concorda waar juist klopt goed slecht "
+    "verdade certo errado válido bom boa má ideia regra achas acha bem concorda waar juist klopt goed slecht "
     "idee regel vind vindt denk denkt mening eens prawda słuszne dobrze dobry zły pomysł zasada sądzisz "
     "myślisz zgoda правда верно правильно хорошо плохая идея правило думаешь считаешь согласен"
 )
@@ -102,7 +102,8 @@ _EMPTY = read_word_set(
     "hier alle jemand "
     "jeder man entschieden entscheidet prüfen prüf bestätigen erklären erklär zeigen sehen aktuell nötig "
     "üblich offiziell "
-    "fait faire faut encore toujours vraiment ici tout monde on décidé vérifier vérifie confirmer expliquer "
+    "ce fait faire faut encore toujours vraiment ici tout monde on décidé vérifier vérifie confirmer "
+    "expliquer "
     "actuel utile "
     "hace hacer hacemos todavía aún siempre aquí alguien todos decidió verificar verifica confirmar explicar "
     "actual "
@@ -155,10 +156,10 @@ _UNSPACED_POINTING = re.compile(
 )
 MAX_BARE_CHARS = 4
 _UNSPACED_DOUBT = re.compile(
-    r"[对對好行吗嗎吧呢]|没错|确定|確定|为什么|為什麼|いい|よい|本当|ほんと|正し|合って|大丈夫|確か|です|ます|なぜ|どうして|맞|정말|진짜|왜|까"
+    r"[对對好行吗嗎吧呢]|没错|确定|確定|いい|よい|本当|ほんと|正し|合って|大丈夫|確か|です|ます|맞|정말|진짜|까"
 )
 _UNSPACED_ASKING = re.compile(
-    r"[何誰]|だれ|どこ|どう(?!して)|怎[么麼样樣]|如何|いつ|どれ|什么|什麼|哪|谁|誰|几"
+    r"[何誰]|だれ|どこ|どう(?!して)|怎[么麼样樣]|如何|いつ|どれ|(?<!为)什么|(?<!為)什麼|哪|谁|誰|几"
 )
 COURTESIES = read_word_set(
     "thanks thank thx ty cheers please ok okay great nice perfect hi hello hey morning you so very much many "
