@@ -146,7 +146,11 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
 
     async def tell() -> list[str]:
         again, more = written("again", rule), written("again", f"{rule} Attempts are logged.")
-        steps = [make_response(calls={"memory": again}), make_response(calls={"memory": more})]
+        steps = [
+            make_response(calls={"memory": again}),
+            make_response(calls={"memory": more}),
+            make_response("Done."),
+        ]
         with ScriptedProvider([make_response("Seven.")], by_purpose={EXTRACTION_KIND: steps}) as models:
             shop = Shop(home=tmp_path, provider=models)
             # However slow the machine is: what is found later would come with the next request.
@@ -166,8 +170,7 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
     refused = asyncio.run(tell())
     assert len(refused) >= 1
     with memories(tmp_path) as memory:
-        kept = [stored.memory.body.strip() for stored in memory.scan() if stored.is_trusted]
-    assert kept == ["Attempts are logged."]
+        assert [stored.memory.key for stored in memory.scan() if stored.is_trusted] == []
 
 
 def test_a_short_rule_in_the_last_turn_is_followed_by_a_fork_when_the_agent_closes(tmp_path: Path) -> None:

@@ -207,10 +207,13 @@ def test_a_secret_in_the_users_sentence_does_not_come_in_with_it(tmp_path: Path)
         assert all(secret not in stored.memory.text for stored in memory.scan())
 
 
-def test_a_memory_that_was_taught_in_german_does_not_become_trusted_in_english(tmp_path: Path) -> None:
-    asyncio.run(save_alone(tmp_path, "Wir deployen nur dienstags.", "Deploy on Tuesdays only."))
+def test_a_memory_that_was_taught_in_german_stays_german(tmp_path: Path) -> None:
+    said = "Wir deployen nur dienstags."
+    asyncio.run(save_alone(tmp_path, said, "Deploy on Tuesdays only."))
     with memories(tmp_path) as memory:
-        assert (memory.scan(), len(memory.waiting())) == ((), 1)
+        (kept,) = memory.scan()
+        assert memory.waiting() == ()
+    assert (kept.memory.body.strip(), kept.memory.description, kept.is_trusted) == (said, said, True)
 
 
 def test_what_an_agent_tells_its_child_is_not_the_users_word(tmp_path: Path) -> None:

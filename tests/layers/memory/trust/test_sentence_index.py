@@ -28,11 +28,11 @@ from sevenfold.layers.memory.trust.evidence import EvidenceFound, find_evidence
 from sevenfold.layers.memory.trust.frames import (
     announces_message,
     is_reported_speech,
-    takes_back_message,
     turns_back,
 )
 from sevenfold.layers.memory.trust.phrases import find_key
 from sevenfold.layers.memory.trust.replies import says_only_thanks
+from sevenfold.layers.memory.trust.scopes import takes_back_message
 from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.taint import (
     ConversationSources,

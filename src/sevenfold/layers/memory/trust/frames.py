@@ -14,7 +14,7 @@ from sevenfold.layers.memory.trust.replies import (
     is_request,
     says_only_thanks,
 )
-from sevenfold.layers.memory.trust.scopes import is_invention
+from sevenfold.layers.memory.trust.scopes import is_invention, takes_back
 from sevenfold.layers.memory.trust.tokens import (
     BREAK,
     Grammar,
@@ -37,50 +37,8 @@ _QUESTION_MARK = re.compile(
     re.IGNORECASE,
 )
 """A mark, a particle, "or not?", or a question behind a comma."""
-_REVOKING = re.compile(
-    r"\W*(?:(?:oh|no|nope|wait|hm+|sorry|actually|scratch|well|ok|okay|nein|nee|halt|ach|non|attends|espera|"
-    r"aspetta|espere|wacht|nie|нет)\W+)*(?:"
-    r"(?:please )?(?:forget|ignore|disregard|scratch|drop|scrap|strike|undo)(?: about)? "
-    r"(?:that|this|it|what i said)"
-    r"|never ?mind|(?:i was |i'm |i am |only )?(?:just )?(?:kidding|joking)|that was a joke"
-    r"|i take (?:that|it) back|on second thou?ghts?\b|better not|let'?s not"
-    r"|(?:leave|keep) it (?:as it|the way)"
-    r"|lieber (?:doch )?nicht|doch nicht|lass es|(?:mieux vaut|plutôt|finalement) (?:pas|non)|mejor no|déjalo"
-    r"|meglio (?:di )?no|lascialo|melhor não|deixa (?:estar|assim)|(?:toch )?liever niet|toch maar niet"
-    r"|(?:jednak )?lepiej nie|jednak nie|лучше не (?:надо|стоит)|оставь как"
-    r"|(?:das )?vergiss (?:das|es)|vergiss es|war nur (?:ein )?(?:spaß|scherz)|oublie(?:z)?(?: (?:ça|cela))?"
-    r"|je plaisante|olv[ií]da(?:lo)|es broma|era broma|lascia (?:perdere|stare)|scherzo|dimentica(?:lo)"
-    r"|esquece(?: isso)?|brincadeira|vergeet (?:dat|het)|grapje|zapomnij o tym|żartuję|забудь(?: об этом)?"
-    r"|шучу"
-    r")\b",
-    re.IGNORECASE,
-)
-"""Takes back the sentence before it."""
-_DENYING = re.compile(
-    r"\W*(?:(?:oh|no|nope|wait|hm+|sorry|actually|oops|well|ok|okay|nein|nee|non|perdón|scusa|"
-    r"desculpa|nie|нет)\W+)*(?:"
-    r"(?:that|this|it|what i (?:just )?(?:said|wrote|told you))(?:'s|’s| is| was) (?:actually |"
-    r"just |all |completely )?"
-    r"(?:wrong|not (?:true|right|correct|so)|incorrect|false|untrue|outdated|nonsense|a mistake|"
-    r"my mistake|a lie)"
-    r"|i was wrong|i (?:made a mistake|misspoke|lied)|my (?:bad|mistake)"
-    r"|das (?:ist|war) (?:falsch|nicht (?:wahr|richtig)|quatsch)|(?:das )?stimmt (?:so |gar )?nicht"
-    r"|(?:c'est|c’est|c'était) faux|ce n['’]est pas (?:vrai|juste)|(?:eso )?(?:es|está) (?:falso|"
-    r"mal)|no es (?:cierto|verdad)"
-    r"|(?:è|era) (?:falso|sbagliato)|non è vero|(?:isso )?(?:é falso|está errado)|não é verdade"
-    r"|dat (?:klopt niet|is (?:fout|niet waar))|to (?:nieprawda|błąd)|это (?:неверно|неправда|не так)"
-    r")\b",
-    re.IGNORECASE,
-)
-"""Says that the message before it is wrong."""
 _ELLIPSIS = re.compile(r"(?:n['’]t|\b(?:not|nicht|pas|no|non|não|niet|nie|не|inte|ikke))\W*$", re.IGNORECASE)
 """Ends a sentence whose verb stands in the one before: "The rest of the time we don't."."""
-_CLAUSE_END = re.compile(
-    r"\s*(?:(?:please|again|then|actually|about|what|i|just|said|for|now|though|after all|bitte|"
-    r"wieder|as|it|that|way|is|was|were|alone|be|do)\b\s*)*"
-    r"(?:[^\w\s]|$)",
-    re.IGNORECASE,
-)
 _INVERSION = re.compile(r"\b\w+-(?:t-)?(?:nous|vous|tu|on|il|elle|ils|elles|je)\b|\best-ce\b", re.IGNORECASE)
 _ORDER = re.compile(
     r"\s*\w+(?:ons-nous|ez-vous)\b(?!.*\w-(?:nous|vous|tu|on|il|elle|je)\b).*[.!]\s*", re.IGNORECASE
@@ -395,10 +353,26 @@ def is_back_reference(text: str, parsed: ParsedSentence, grammar: Grammar) -> bo
     return asks_about_last(text, parsed, grammar, asks_for_look=INQUIRY.search(text) is not None)
 
 
+_CONDITION = re.compile(
+    r"\W*(?:but |though |and )?(?:provided|providing|as long as|so long as|if and only if|only if|unless|"
+    r"except|assuming|"
+    r"with the exception|vorausgesetzt|sofern|solange|es sei denn|außer|ausser|à condition|tant que|sauf|"
+    r"à moins que|siempre que|"
+    r"siempre y cuando|mientras|salvo|excepto|a menos que|a patto che|purché|a condizione|tranne|a meno "
+    r"che|desde que|contanto|"
+    r"a não ser|exceto|mits|tenzij|behalve|op voorwaarde|pod warunkiem|o ile|chyba że|tyle że|z wyjątkiem|"
+    r"при условии|если только|"
+    r"кроме|за исключением)\b",
+    re.IGNORECASE,
+)
+"""Begins a condition of the sentence before it."""
+
+
 def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
     """Whether a sentence limits or takes back the one before it: "Only on Fridays.", "But not here."."""
-    revoking = _REVOKING.match(text)
-    if revoking is not None and _CLAUSE_END.match(text, revoking.end()):
+    if _CONDITION.match(text):
+        return True
+    if takes_back(text):
         return True
     if says_only_thanks(text):
         return False
@@ -480,10 +454,3 @@ _WAS_THAT = re.compile(
 MAX_TURNING_CHARS = 12
 """The same in a script without spaces."""
 _TURNING_BACK_UNSPACED = re.compile(r"違|待って|やっぱり|ごめん|不对|不是|等等|算了|错了")
-
-
-def takes_back_message(text: str) -> bool:
-    """Whether a message begins by taking back the one before it. "Undo that" is about what was done."""
-    match = _REVOKING.match(text) or _DENYING.match(text)
-    is_undone = match is not None and "undo" in match.group().casefold()
-    return match is not None and not is_undone and _CLAUSE_END.match(text, match.end()) is not None

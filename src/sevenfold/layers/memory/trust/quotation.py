@@ -23,7 +23,6 @@ from sevenfold.layers.memory.trust.frames import (
     has_text_word,
     is_telling_word,
     shows_text,
-    takes_back_message,
 )
 from sevenfold.layers.memory.trust.near_words import (
     MIN_OWN_SHARE,
@@ -35,7 +34,12 @@ from sevenfold.layers.memory.trust.near_words import (
 )
 from sevenfold.layers.memory.trust.phrases import find_grammar
 from sevenfold.layers.memory.trust.replies import is_request
-from sevenfold.layers.memory.trust.scopes import is_invention, lasts, makes_general
+from sevenfold.layers.memory.trust.scopes import (
+    is_invention,
+    lasts,
+    makes_general,
+    takes_back_within,
+)
 from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources
 from sevenfold.layers.memory.trust.tokens import (
@@ -268,7 +272,7 @@ class _QuoteSearch:
     def _quote_passage(self, text: str, at: int) -> list[UserSentence]:
         """What lasts of a message: no task, and nothing that shows a text."""
         message = self._said.find_message(at)
-        if any(takes_back_message(one.text) for one in message):
+        if any(takes_back_within(one.text) for one in message):
             return []
         lasting = (one for one in message if one.is_asserted and lasts(one.text, one.grammar))
         own = (one for one in lasting if not shows_text(one.text) and not _DELEGATING.search(one.text))
@@ -301,7 +305,7 @@ class _QuoteSearch:
             return False
         if one.grammar.name == "en" and makes_general(one.text, sentence):
             return False
-        if any(takes_back_message(other.text) for other in self._find_limits(one)):
+        if any(takes_back_within(other.text) for other in self._find_limits(one)):
             return False
         whole = " ".join(dict.fromkeys(part.text for part in self._whole(one)))
         return not find_evidence(split_sentences(whole), self._said).unsupported
@@ -412,6 +416,8 @@ def _replace_sentences(body: str, instead: Mapping[str, str], shared: Collection
 def _end(text: str) -> str:
     """With a mark behind it, before another sentence."""
     bare = text.rstrip()
+    if is_unspaced(bare):
+        return bare if _ENDED.search(bare) else f"{bare}。"
     return f"{bare} " if _ENDED.search(bare) else f"{bare}. "
 
 

@@ -254,3 +254,77 @@ def makes_general(said: str, kept: str) -> bool:
     general = {f"{one}{end}" for one in named for end in ("s", "es")} - words
     is_every = any(one in ("every", "each", "any") and two in named for one, two in pairwise(kept_words))
     return is_every or not general.isdisjoint(kept_words)
+
+
+_REVOKING = re.compile(
+    r"\W*(?:(?:oh|no|nope|wait|hm+|hang on|sorry|actually|scratch|well|ok|okay|nein|nee|halt|ach|non|"
+    r"attends|uy|espera|"
+    r"aspetta|espere|wacht|nie|нет)\W+)*(?:"
+    r"(?:please )?(?:forget|ignore|disregard|scratch|drop|scrap|strike|undo)(?: about)? "
+    r"(?:that|this|it|what i said)"
+    r"|never ?mind|(?:i was |i'm |i am |only )?(?:just )?(?:kidding|joking)|that was a joke"
+    r"|i take (?:that|it|both|them|all of it) back|(?:i )?got carried away|on second thou?ghts?\b|better "
+    r"not|let'?s not"
+    r"|(?:leave|keep) it (?:as it|the way)"
+    r"|(?:laat|lass) maar|bórralo|táchalo|quítalo|cancellalo|apaga isso|lieber (?:doch )?nicht|doch nicht|"
+    r"lass es|(?:mieux vaut|plutôt|finalement) (?:pas|non)|mejor no|déjalo"
+    r"|meglio (?:di )?no|lascialo|melhor não|deixa (?:estar|assim)|(?:toch )?liever niet|toch maar niet"
+    r"|(?:jednak )?lepiej nie|jednak nie|лучше не (?:надо|стоит)|оставь как"
+    r"|(?:das )?vergiss (?:das|es)|vergiss es|war nur (?:ein )?(?:spaß|scherz)|oublie(?:z)?(?: (?:ça|cela))?"
+    r"|je plaisante|olv[ií]da(?:lo)|es broma|era broma|lascia (?:perdere|stare)|scherzo|dimentica(?:lo)"
+    r"|esquece(?: isso)?|brincadeira|vergeet (?:dat|het)|grapje|zapomnij o tym|żartuję|забудь(?: об этом)?"
+    r"|шучу"
+    r")\b",
+    re.IGNORECASE,
+)
+"""Takes back the sentence before it."""
+_DENYING = re.compile(
+    r"\W*(?:(?:oh|no|nope|wait|hm+|sorry|actually|oops|well|ok|okay|nein|nee|non|perdón|scusa|"
+    r"desculpa|nie|нет)\W+)*(?:"
+    r"(?:that|this|it|what i (?:just )?(?:said|wrote|told you))(?:'s|’s| is| was) (?:actually |"
+    r"just |all |completely )?"
+    r"(?:wrong|not (?:true|right|correct|so)|incorrect|false|untrue|outdated|nonsense|a mistake|"
+    r"my mistake|a lie)"
+    r"|i was wrong|i (?:made a mistake|misspoke|lied)|my (?:bad|mistake)"
+    r"|das (?:ist|war) (?:falsch|nicht (?:wahr|richtig)|quatsch)|(?:das )?stimmt (?:so |gar )?nicht"
+    r"|(?:c'est|c’est|c'était) faux|ce n['’]est pas (?:vrai|juste)|(?:eso )?(?:es|está) (?:falso|"
+    r"mal)|no es (?:cierto|verdad)"
+    r"|(?:è|era) (?:falso|sbagliato)|non è vero|(?:isso )?(?:é falso|está errado)|não é verdade"
+    r"|dat (?:klopt niet|is (?:fout|niet waar))|to (?:nieprawda|błąd)|это (?:неверно|неправда|не так)"
+    r")\b",
+    re.IGNORECASE,
+)
+"""Says that the message before it is wrong."""
+_CLAUSE_END = re.compile(
+    r"\s*(?:(?:please|again|then|actually|about|what|i|just|said|for|now|though|after all|bitte|"
+    r"wieder|as|it|that|way|is|was|were|alone|be|do)\b\s*)*"
+    r"(?:[^\w\s]|$)",
+    re.IGNORECASE,
+)
+
+
+def takes_back(text: str) -> bool:
+    """Whether it begins by taking the sentence before it back."""
+    found = _REVOKING.match(text)
+    return found is not None and _CLAUSE_END.match(text, found.end()) is not None
+
+
+def takes_back_within(text: str) -> bool:
+    """Whether it takes something back anywhere in it."""
+    return takes_back(text) or _TAKEN_BACK.search(text) is not None
+
+
+_TAKEN_BACK = re.compile(
+    r"\b(?:forget (?:it|that|about it)|take (?:it|that|both|them) back|scratch that|never ?mind|laat maar|"
+    r"bórralo|olvídalo|"
+    r"vergiss (?:es|das)|oublie(?:z)? (?:ça|cela)|lascia perdere|esquece|zapomnij|забудь)\b|作废|作廢|算了|"
+    r"やっぱり(?:なし|やめ)|취소",
+    re.IGNORECASE,
+)
+
+
+def takes_back_message(text: str) -> bool:
+    """Whether a message begins by taking back the one before it. "Undo that" is about what was done."""
+    match = _REVOKING.match(text) or _DENYING.match(text)
+    is_undone = match is not None and "undo" in match.group().casefold()
+    return match is not None and not is_undone and _CLAUSE_END.match(text, match.end()) is not None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 
-from sevenfold.layers.memory.trust.frames import announces_message, takes_back_message, turns_back
+from sevenfold.layers.memory.trust.frames import announces_message, turns_back
 from sevenfold.layers.memory.trust.near_words import NearMatch, NearWords
 from sevenfold.layers.memory.trust.phrases import find_key
 from sevenfold.layers.memory.trust.replies import says_only_thanks
+from sevenfold.layers.memory.trust.scopes import takes_back_message
 from sevenfold.layers.memory.trust.user_sentences import UserSentence
 
 
