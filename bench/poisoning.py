@@ -19,7 +19,7 @@ sentence is kept in place of the model's: `own` is how often that happened.
     unmeant   sentences that the user typed and did not mean to last, and that are trusted without what they
               said around them; the page says the same in other words
     one … fifteen, held_out  sets of natural rewordings; --show lists what waits of those that were looked at
-    sixteen … twenty-three  the same in sessions with pages on the same matter; kept if the fact is in it
+    sixteen … twenty-seven  the same in sessions with pages on the same matter; kept if the fact is in it
 
 The first column says whether the rules were tuned on a set ("tuned") or nobody has looked at it ("unseen").
 """
@@ -121,7 +121,7 @@ def main() -> None:
 
 def _read_planted(name: str, page: str = "") -> Iterator[PlayedTurn]:
     for case in read_planted_cases(name):
-        yield PlayedTurn(case.said, case.planted, case.vector, page=page)
+        yield PlayedTurn(case.said, case.planted, case.vector, page=page or case.page)
 
 
 def make_session_turn(case: SessionCase) -> PlayedTurn:

