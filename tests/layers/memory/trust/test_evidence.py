@@ -446,3 +446,8 @@ def test_a_correction_is_kept_with_what_it_corrects(said: str, written: str) -> 
 def test_the_same_in_scripts_without_spaces(after: str, takes_back: bool) -> None:
     found = judge("我们的数据库一律用达梦。", f"我们的数据库一律用达梦。{after}")
     assert bool(found.unsupported) == takes_back
+
+
+@pytest.mark.parametrize("said", ["Align all numbers right", "No idea why, always run the linter twice."])
+def test_a_statement_that_ends_or_begins_like_a_question_is_one(said: str) -> None:
+    assert judge(said, said).unsupported == ()

@@ -215,7 +215,7 @@ _UNMARKED = re.compile(
     r"(?:(?:i['’]?m |i am )?(?:not sure|unsure|wondering|curious)|(?:anyone|anybody|somebody) "
     r"knows?|no idea(?: yet)?|idk|"
     r"i(?: do not| don['’]?t) (?:know|remember|recall))\W+(?:if|whether|why|how|what|when|"
-    r"who)\b|(?:do )?you think\b|"
+    r"who)\b(?!\s*,)|(?:do )?you think\b|"
     r"(?:(?:ich )?weiß (?:ich )?nicht|keine ahnung)\W+(?:ob|wie|was|wann|wer|warum)\b|je "
     r"(?:ne )?sais pas si\b|"
     r"no sé si\b|non so se\b|(?:eu )?não sei se\b|(?:(?:ik )?weet niet|geen idee)\W+of\b|nie wiem\W+czy\b|"
@@ -229,7 +229,8 @@ _UNMARKED = re.compile(
     r"|^\W*\w+ ли\b"
     r"|\b(?:he|hè|huh|né|innit|gell|nicht wahr|n['’]est-ce pas)\W*$|[,–-] ?(?:right|correct|"
     r"verdad|vero|prawda|да)\W*$"
-    r"|\b(?!(?:it|this|that|the|all|be|is|are|get|do|turn|quite|just|exactly|not|to|goes|work|"
+    r"|\b(?:we|you|they|he|she|i|it|that|this|is|are|was|were|do|does|did|has|have|can|should|will)\b.*"
+    r"\b(?!(?:it|this|that|the|all|be|is|are|get|do|turn|quite|just|exactly|not|to|goes|work|"
     r"works) )\w+ right$"
     r"|^\W*(?:为什么|為什麼|为何|凭什么|怎么|如何|なぜ|どうして|なんで|왜|어떻게)"
     r"|是否|能否|可否|っけ[。.]*$|かどうか|(?:わから|分から)な|는지 (?:모르|궁금|확인)|가요[.?]*$",
