@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 
 from sevenfold.core.text.globs import matches_name
-from sevenfold.core.text.shell_parser import SimpleCommand, parse_commands
+from sevenfold.core.text.shell_parser import (
+    SimpleCommand,
+    find_arrays,
+    find_printed_texts,
+    parse_commands,
+)
 
 _MAX_CHARS = 100_000
 _MAX_DEPTH = 3
@@ -24,7 +29,7 @@ MAX_REMOTE_READINGS = 8
 """Readings of `ssh` and its like: each is read as a line of its own."""
 
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
-_OPTION = re.compile(r"(?:-[A-Za-z]|--[a-z-]+=)(?=\S)")
+_OPTION = re.compile(r"\A(?:-[A-Za-z]|--[a-z-]+=)(?=\S)")
 _KEYWORDS = frozenset(["then", "do", "else", "elif", "if", "while", "until", "!", "{", "coproc"])
 _WRAPPERS = {
     **dict.fromkeys(("sudo", "doas", "env", "nice", "nohup", "exec", "command", "builtin", "eval"), 0),
@@ -36,6 +41,7 @@ _WRAPPERS = {
     **dict.fromkeys(("retry", "dotenv", "tini", "dumb-init", "torsocks", "proxychains4", "cpulimit"), 0),
     **dict.fromkeys(("systemd-inhibit", "tsocks", "daemonize", "start-stop-daemon", "sshpass", "chpst"), 0),
     **dict.fromkeys(("with-contenv", "watchexec", "screen", "nodemon", "hyperfine", "concurrently"), 0),
+    "spawn": 0,  # of expect
     **dict.fromkeys(("gosu", "su-exec", "s6-setuidgid", "envdir", "envchain"), 1),
 }
 """What runs the command behind it, and how many words of its own stand between, options not counted."""
@@ -115,7 +121,9 @@ _KNOWN = frozenset(
     ]
 )
 """Programs of which is known what they run."""
-_PRINTERS = frozenset(["echo", "printf"])
+_LABELS = {"tmux": r"-[A-Za-z]*[sntcFxyef]", "screen": r"-[A-Za-z]*[StperxRT]"}
+"""Options whose value is a name, a folder or a size."""
+_TIMES = re.compile(r"^[^\S\n]*(?:@\w+|(?:[\w*/,-]+[^\S\n]+){5})", re.MULTILINE)
 _SHELL_VALUES = frozenset(["-o", "+o", "-O", "+O", "--rcfile", "--init-file"])
 _MODULE_RUNNERS = re.compile(r"(?:python|pypy)[\d.]*|py")
 _FINDERS = frozenset(["find", "fd", "fdfind"])
@@ -129,7 +137,8 @@ _VALUED = {
 """Programs whose options are known: those that take the next word, before the word that says what to do."""
 
 
-_MAKES, _SCRIPTED = frozenset(["gmake", "bmake"]), frozenset(["npm", "pnpm", "yarn", "bun"])
+_SAME_AS = {"gmake": "make", "bmake": "make", "hub": "git"}
+_SCRIPTED = frozenset(["npm", "pnpm", "yarn", "bun"])
 _RUN_SCRIPT = frozenset(["run", "run-script"])
 _LIFECYCLE = frozenset(["test", "start", "stop", "restart"])  # which `npm` runs by name alone too
 _SCRIPT_VERBS = frozenset([*_RUN_SCRIPT, *_LIFECYCLE, "t", "tst"])
@@ -141,7 +150,7 @@ END_OF_COMMAND = "|"
 _LOOKUP = r"(?:which|command -v|type -p)\s+([\w./-]+)\s*"
 _LOOKED_UP = re.compile(rf"\$\({_LOOKUP}\)|`{_LOOKUP}`")
 """A program by where it is: `$(which git) push`."""
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)(?:\[[@*]\])?\}?")
 _DECLARING = (["export"], ["declare"], ["local"], ["readonly"], ["typeset"])
 _MAX_VALUE_WORDS = 20
 """Of a variable: a list of commands is no spelling of one."""
@@ -156,8 +165,9 @@ def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...],
     found: list[tuple[str, ...]] = []
     parsed = parse_commands(_LOOKED_UP.sub(r"\1\2", line[:_MAX_CHARS]))
     values: dict[str, list[str]] = {}
+    elements = _take_arrays(parsed, values)
     for at, simple in enumerate(parsed):
-        commands = [*_readings(simple.words)]
+        commands = [] if at in elements else [*_readings(simple.words)]
         if (spelled := _with_values(simple.words, values)) != simple.words:
             commands += _readings(spelled)
         found += commands
@@ -167,12 +177,25 @@ def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...],
     return tuple(found)
 
 
+def _take_arrays(parsed: list[SimpleCommand], values: dict[str, list[str]]) -> set[int]:
+    """Note what the arrays of a line hold; the commands that are elements, where nothing may run them."""
+    elements = set[int]()
+    for array in find_arrays(parsed):
+        before = values.get(array.name, []) if array.is_longer else []
+        values[array.name] = [*before, *array.words][:_MAX_VALUE_WORDS]
+        used = re.compile(rf"\$\{{?{array.name}\b")
+        users = (one.words for one in parsed if one.words[:1] not in (["echo"], ["printf"]))
+        if not any(used.search(word) for words in users for word in words):
+            elements.update(range(array.first, array.last + 1))
+    return elements
+
+
 def _list_spellings(command: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """A command as it stands, and what it is called otherwise: `npm t` and `npm run test` are `npm test`."""
     program, *rest = command or ("",)
     yield (program, *rest)
-    if program in _MAKES:
-        yield ("make", *rest)
+    if program in _SAME_AS:
+        yield (_SAME_AS[program], *rest)
     verbs = (at for at, word in enumerate(rest) if word in _SCRIPT_VERBS)
     at = next(verbs, -1) if program in _SCRIPTED else -1
     if at < 0 or any("-" not in (last[:1], word[:1]) for last, word in pairwise(command[: at + 1])):
@@ -191,7 +214,8 @@ def _with_values(words: list[str], values: dict[str, list[str]]) -> list[str]:
     assigned = words[1:] if words[:1] in _DECLARING else words
     if assigned and all(_ASSIGNED.match(word) for word in assigned):
         for name, _, value in (word.partition("=") for word in assigned):
-            values[name] = value.split()[:_MAX_VALUE_WORDS]
+            if value or name not in values:
+                values[name] = value.split()[:_MAX_VALUE_WORDS]
     if not values:
         return words
     named = (_VARIABLE.fullmatch(word) for word in words)
@@ -249,6 +273,8 @@ def _readings(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield ("rm",)
         if _MODULE_RUNNERS.fullmatch(program):
             yield from _modules(words[at + 1 : at + MAX_COMMAND_STARTS])
+        if program == "nix" and "run" in words[at:]:
+            yield from _packages(words[words.index("run", at) + 1 :])
 
 
 def _find_starts(words: Sequence[str], at: int, program: str) -> Iterator[int]:
@@ -270,6 +296,13 @@ def _find_starts(words: Sequence[str], at: int, program: str) -> Iterator[int]:
     if program == "git":
         run = (at + 2 for at in behind if (words[at - 1], words[at]) in _GIT_RUNNING)
         yield from (start for here in run for start in _starts(words, here - 1, 0))
+
+
+def _packages(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """What `nix run` runs: a package by its name, which its program has too as a rule."""
+    package = next((word for word in words[:MAX_COMMAND_STARTS] if "#" in word), "")
+    if package and "--" in words:
+        yield (re.split(r"[#.]", package)[-1], *words[words.index("--") + 1 :])
 
 
 def _modules(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -313,11 +346,17 @@ def _starts(words: Sequence[str], at: int, operands: int) -> set[int]:
 def _inner_lines(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> Iterator[str]:
     """Command lines that a command holds in its words, is fed with, or hands to another machine."""
     yield from simple.substituted
-    if not _SHELLS.isdisjoint(word.rpartition("/")[2] for word in simple.words):
-        yield from (_OPTION.sub("", word, count=1) for word in simple.words if " " in word or "\n" in word)
+    programs = {*(word.rpartition("/")[2] for word in simple.words), *(command[0] for command in commands)}
+    words = [word for last, word in pairwise(("", *simple.words)) if not _is_label(programs, last)]
+    if not _SHELLS.isdisjoint(programs):
+        yield from (_OPTION.sub("", word, count=1) for word in words if " " in word or "\n" in word)
         yield from simple.heredocs
     elif any(" ".join(command[:size]) in _LINE_TAKERS for command in commands for size in (1, 2, 3)):
-        yield from (word for word in simple.words if " " in word)
+        yield from (word.replace("\\n", "\n") for word in words if " " in word)
+    elif "expect" in programs:
+        yield from (script for script in (*words, *simple.heredocs) if "spawn" in script)
+    elif "crontab" in programs:
+        yield from map(_strip_times, simple.heredocs)
     elif any(command[0] in _FED for command in commands) or simple.words[:1] == ["$"]:
         yield from (*simple.words, *simple.heredocs)
     for command in commands:
@@ -326,6 +365,17 @@ def _inner_lines(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> It
             starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))[:MAX_REMOTE_READINGS]
             join = " ".join if command[0] in _REMOTE else shlex.join
             yield from (join(command[start : start + MAX_COMMAND_STARTS]) for start in starts)
+
+
+def _is_label(programs: Set[str], option: str) -> bool:
+    """Whether a name or the like follows this option, and no command line."""
+    labels = (pattern for program, pattern in _LABELS.items() if program in programs)
+    return any(re.fullmatch(pattern, option) for pattern in labels)
+
+
+def _strip_times(table: str) -> str:
+    """The command lines of a crontab."""
+    return _TIMES.sub("", table)
 
 
 def _option_lines(command: Sequence[str]) -> Iterator[str]:
@@ -343,7 +393,8 @@ def _printed_lines(
 ) -> Iterator[str]:
     """What `echo` and `printf` write into a shell: `echo git push | sh`, `eval $(echo git push)`."""
     if any(map(_reads_stdin, commands)):
-        yield from _print_all(_feeding(parsed, at))
+        lines = _print_all([*_feeding(parsed, at)])
+        yield from map(_strip_times, lines) if any(one[0] == "crontab" for one in commands) else lines
     if _runs_output(parsed[at], commands):
         inside = parsed[at + 1 : at + 1 + MAX_COMMAND_STARTS]
         closed = next((n for n, one in enumerate(inside, 1) if re.search(r"[)`]", one.end)), len(inside))
@@ -361,22 +412,9 @@ def _runs_output(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> bo
     )
 
 
-def _print_all(parsed: Iterable[SimpleCommand]) -> Iterator[str]:
-    return (_printed(one) for simple in parsed for one in _readings(simple.words) if one[0] in _PRINTERS)
-
-
-def _printed(command: Sequence[str]) -> str:
-    """What a command prints, near enough to find commands in it."""
-    words = list(command[1:])
-    while words and re.fullmatch(r"-[neE]+|--", words[0]):
-        del words[0]
-    if command[0] == "echo":
-        text = " ".join(words)
-    else:
-        text, *values = words or [""]
-        for value in values:
-            text = text.replace("%s", value, 1) if "%s" in text else f"{text} {value}"
-    return text.replace("\\n", "\n").replace("%s", " ")
+def _print_all(parsed: Sequence[SimpleCommand]) -> Iterator[str]:
+    commands = [one for simple in parsed for one in _readings(simple.words)]
+    return find_printed_texts(commands, [text for simple in parsed for text in simple.heredocs])
 
 
 def _feeding(parsed: Sequence[SimpleCommand], at: int) -> Iterator[SimpleCommand]:
@@ -397,6 +435,8 @@ def _reads_stdin(command: Sequence[str]) -> bool:
     program, *rest = command
     if program in _FED:
         return program in ("at", "batch") or rest[:1] == ["/dev/stdin"]
+    if program == "crontab":
+        return not rest or "-" in rest
     if program in _ELSEWHERE:
         starts = sorted(_starts(command, 1, _ELSEWHERE[program]))[:MAX_REMOTE_READINGS]
         inside = any(_program(command[start]) in _STDIN_SHELLS for start in starts)

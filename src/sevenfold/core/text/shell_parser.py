@@ -1,9 +1,12 @@
-"""Simple commands in a shell command line: bare words, no comments, redirections or here-documents."""
+"""Simple commands in a shell command line: bare words, no comments, redirections or here-documents; also the
+arrays that they assign, and what they print."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 # The parser reads quotes, comments, redirections and here-documents as a shell does, up to simple commands.
@@ -45,6 +48,35 @@ def parse_commands(line: str) -> list[SimpleCommand]:
     reader = _Reader(line.replace("\\\n", ""))
     reader.read()
     return reader.commands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayValue:
+    """An array that a command assigns: `a=(git push)`."""
+
+    name: str
+    is_longer: bool
+    """It goes on with what it held: `a+=(push)`."""
+    first: int
+    last: int
+    """The commands as which its elements were read."""
+    words: tuple[str, ...]
+
+
+_ASSIGNED_ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+
+
+def find_arrays(commands: list[SimpleCommand]) -> Iterator[ArrayValue]:
+    """The arrays in these commands; none whose elements are more than words."""
+    for at, command in enumerate(commands):
+        match = _ASSIGNED_ARRAY.fullmatch(command.words[-1]) if command.words and command.end == "(" else None
+        if match is None:
+            continue
+        inside = range(at + 1, len(commands))
+        last = next((here for here in inside if commands[here].end != "\n"), at)
+        if commands[last].end.startswith(")"):
+            words = tuple(word for one in commands[at + 1 : last + 1] for word in one.words)
+            yield ArrayValue(name=match[1], is_longer=bool(match[2]), first=at + 1, last=last, words=words)
 
 
 class _Reader:
@@ -125,3 +157,43 @@ def _substituted(text: str) -> Iterator[str]:
             if not depth:
                 yield text[opened.end() : opened.end() + closed.start()]
                 break
+
+
+# What commands print, near enough to find commands in it.
+
+_PRINTERS = frozenset(["echo", "printf"])
+_DECODES = re.compile(r"-i?[dD]i?|--decode")
+
+
+def find_printed_texts(commands: Sequence[Sequence[str]], heredocs: Sequence[str]) -> Iterator[str]:
+    """What the commands of a pipeline print, also decoded where one of them decodes base64."""
+    decoders = [one for one in commands if _is_decoder(one)]
+    for text in map(_printed, (one for one in commands if one[0] in _PRINTERS)):
+        yield text
+        yield from _decode(text) if decoders else ()
+    given = [word for one in decoders for word in one[1:]]
+    for text in (*given, *(heredocs if decoders else ())):
+        yield from _decode(text)
+
+
+def _is_decoder(command: Sequence[str]) -> bool:
+    is_openssl = command[0] == "openssl" and not {"base64", "-base64"}.isdisjoint(command)
+    return (is_openssl or command[0] == "base64") and any(map(_DECODES.fullmatch, command))
+
+
+def _decode(text: str) -> Iterator[str]:
+    with suppress(ValueError):
+        yield b64decode("".join(text.split()), validate=True).decode()
+
+
+def _printed(command: Sequence[str]) -> str:
+    words = list(command[1:])
+    while words and re.fullmatch(r"-[neE]+|--", words[0]):
+        del words[0]
+    if command[0] == "echo":
+        text = " ".join(words)
+    else:
+        text, *values = words or [""]
+        for value in values:
+            text = text.replace("%s", value, 1) if "%s" in text else f"{text} {value}"
+    return text.replace("\\n", "\n").replace("%s", " ")
