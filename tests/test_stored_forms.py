@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from sevenfold.core.requests import RequestParams
 from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.compaction.policy import BreakerState
 from sevenfold.layers.dreams.publish import DreamRecord, DreamRecordStore
-from sevenfold.layers.memory.extraction.policy import Topic
+from sevenfold.layers.memory.extraction.policy import ExtractionSpend, Topic
 from sevenfold.layers.memory.extraction.writer import (
     EXTRACTION_FILE,
     ExtractionRecord,
@@ -185,9 +186,9 @@ NOTES = (
 EXTRACTIONS = (
     ExtractionRecord(),
     ExtractionRecord(
-        "r1",
-        3,
-        Topic(
+        cursor="r1",
+        turns=3,
+        topic=Topic(
             opening="which port?",
             key="ports.md",
             statements=("8080", "9090"),
@@ -196,6 +197,7 @@ EXTRACTIONS = (
             earlier=("8080",),
         ),
     ),
+    ExtractionRecord(cursor="r2", offset=4_096, spent=ExtractionSpend(own_usd=Decimal("0.03"))),
 )
 BREAKERS = (
     BreakerState(),

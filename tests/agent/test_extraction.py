@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.rewind import list_rewind_points
 from sevenfold.agent.tools.file_changes import WriteTool
 from sevenfold.agent.tools.read import ReadTool
 from sevenfold.core.events import ExtractionEnded
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.requests import ModelRequest
 from sevenfold.core.system import run_blocking
+from sevenfold.layers.compaction.job import Part
 from sevenfold.layers.memory.extraction.settings import EXTRACTION_KIND
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.memory.changes import Write as Change
@@ -24,6 +28,8 @@ TABS = "From now on, indent with tabs, never with spaces."
 
 
 BY_DEFAULT = {"extraction": {"writer": "auto"}}
+CHEAP = {"claude-opus-5-5": {"input_usd_per_mtok": 0.01, "output_usd_per_mtok": 0.01}}
+"""So that no look takes more than its share of the session."""
 
 
 def memories(home: Path) -> MemoryDir:
@@ -187,3 +193,97 @@ def test_a_short_rule_in_the_last_turn_is_followed_by_a_fork_when_the_agent_clos
 
     asyncio.run(tell())
     assert kept(tmp_path) == ["Use pnpm"]
+
+
+async def kill(agent: Agent, home: Path) -> None:
+    """End it as kill -9 does: on the disk is what was there before."""
+    aside = home.with_name(f"{home.name}-aside")
+    await run_blocking(lambda: shutil.copytree(home, aside, symlinks=True))
+    await agent.close()
+    await run_blocking(lambda: shutil.rmtree(home))
+    await run_blocking(lambda: aside.rename(home))
+
+
+LONG = "I will. " + "Spaces are counted by nobody. " * 2_000
+
+
+@pytest.mark.moves_prefix(reason="the view is compacted, and the look is aside")
+@pytest.mark.parametrize("side", ["", "from", "up_to"])
+def test_what_waits_is_looked_at_after_a_compaction_and_a_kill(tmp_path: Path, side: str) -> None:
+    async def tell() -> None:
+        text = written("tabs", "Indent with tabs, never with spaces.")
+        # The second is that of the process that was killed, whose end is undone.
+        looks = [make_response("Nothing."), make_response("Nothing."), make_response(calls={"memory": text})]
+        summaries = [make_response("<summary>The parser was looked at.</summary>")] if side else []
+        steps = [make_response(LONG) for _ in range(4)]
+        by_purpose = {EXTRACTION_KIND: looks, "summary": summaries}
+        home = tmp_path / "home"
+        with ScriptedProvider(steps, by_purpose=by_purpose) as models:
+            shop = Shop(home=home, provider=models)
+            agent = await shop.open(tools=None, settings=BY_DEFAULT)
+            await agent.run_turn("Please have a look at the parser.")
+            await agent.close()
+            waits = {"extraction": {"writer": "auto", "every_turns": 9}}
+            agent = await shop.open(agent.session.id, tools=None, settings=waits)
+            await agent.run_turn(TABS)
+            await agent.run_turn("Please go on with the lexer.")
+            await agent.settle()
+            view = agent.session.parent.messages
+            taught = next(at for at, one in enumerate(view) if TABS in str(one))
+            last = next(at for at, one in enumerate(view) if "the lexer" in str(one))
+            parts = {"from": Part("from", taught), "up_to": Part("up_to", last)}
+            await agent.session.compact(part=parts.get(side))
+            assert all(TABS not in point.text for point in list_rewind_points(agent))
+            await kill(agent, home)
+            agent = await shop.open(agent.session.id, tools=None, settings=BY_DEFAULT)
+            assert all(TABS not in str(entry.message) for entry in agent.session.entries)
+            await agent.run_turn("Please go on with the tests.")
+            await agent.settle()
+            await agent.close()
+        look = models.requests[-1]
+        assert TABS in str(look.messages[0])
+        assert "have a look at the parser" not in str(look.messages[0]), "it was looked through already"
+        assert kept(home) == ["Indent with tabs, never with spaces."]
+        with memories(home) as memory:
+            (stored,) = memory.scan()
+        assert (stored.origin.said_by, len(stored.origin.messages)) == ("user", 1)
+
+    asyncio.run(tell())
+
+
+def test_a_fork_of_a_session_starts_where_the_session_was_looked_through(tmp_path: Path) -> None:
+    async def tell() -> None:
+        looks = [make_response("Nothing."), make_response("Nothing.")]
+        steps = [make_response("I will.") for _ in range(2)]
+        with ScriptedProvider(steps, by_purpose={EXTRACTION_KIND: looks}) as models:
+            shop = Shop(home=tmp_path, provider=models)
+            first = await shop.open(tools=None, settings=BY_DEFAULT)
+            await first.run_turn(TABS)
+            await first.close()
+            again = await shop.open(first.session.id, tools=None, settings=BY_DEFAULT, is_fork=True)
+            await again.run_turn("Please go on with the lexer.")
+            await again.close()
+        assert again.session.id != first.session.id
+        assert "last 2 messages" in str(models.requests[-1].messages[-1])
+
+    asyncio.run(tell())
+
+
+@pytest.mark.moves_prefix(reason="the session goes back")
+def test_what_was_looked_through_is_not_again_when_the_session_goes_back(tmp_path: Path) -> None:
+    async def tell() -> None:
+        looks = [make_response("Nothing."), make_response("Nothing."), make_response("Nothing.")]
+        steps = [make_response("I will.") for _ in range(3)]
+        with ScriptedProvider(steps, by_purpose={EXTRACTION_KIND: looks}) as models:
+            shop = Shop(home=tmp_path, provider=models)
+            agent = await shop.open(tools=None, settings={**BY_DEFAULT, "models": CHEAP})
+            await agent.run_turn(TABS)
+            await agent.settle()
+            await agent.run_turn("Please have a look at the parser.")
+            await agent.settle()
+            await agent.session.rewind(2, "the user went back")
+            await agent.run_turn("Please have a look at the lexer.")
+            await agent.close()
+        assert "last 2 messages" in str(models.requests[-1].messages[-1])
+
+    asyncio.run(tell())

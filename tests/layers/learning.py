@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 from unittest.mock import patch
@@ -18,7 +19,7 @@ from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.memory.extraction import gate
-from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage, render_steps
 from sevenfold.layers.memory.extraction.policy import ExtractionSpend
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
@@ -62,6 +63,14 @@ class School:
         self.memory.close()
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a fork was run for."""
+
+    messages: int
+    steps: str
+
+
 class Lesson:
     """One session."""
 
@@ -78,7 +87,9 @@ class Lesson:
         places = ExtractionPlaces(session=name, memory=school.memory, folder=self.folder, kept=kept)
         has_model = school.settings.writer != "rules"
         self.main_usd = 0.0
-        """What the conversation itself has cost, if that is known: a look costs a cent."""
+        """What the conversation itself has cost, if that is known."""
+        self.each_usd = 0.01
+        self.looks: list[Look] = []
         tools = ForkTools(
             ("read", "grep", "memory", "write", "edit"), self._fork, self._read, self._measure_spend
         )
@@ -111,7 +122,8 @@ class Lesson:
         """The session is over."""
         history = [RecordedMessage(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]
         view = [*self.beside, *self.said[self.compacted :]]
-        asyncio.run(self.writer.session_ended(ConversationSnapshot(history, view, self.compacted)))
+        hidden = frozenset(one.id for one in history[: self.compacted])
+        asyncio.run(self.writer.session_ended(ConversationSnapshot(history, view, hidden)))
         return self
 
     def end(self) -> Lesson:
@@ -124,15 +136,16 @@ class Lesson:
         return self
 
     async def _fork(
-        self, brief: ForkBrief, run_tool: ToolRunner, _new: Sequence[RecordedMessage]
+        self, brief: ForkBrief, run_tool: ToolRunner, new: Sequence[RecordedMessage]
     ) -> ForkResult:
+        self.looks.append(Look(len(new), render_steps(new)))
         frame = RequestParams(model="claude-opus-5-5", max_tokens=1_000)
         parent = ModelRequest(frame, tuple(self.said))
         return await run_fork(parent, brief, self.models, run_tool=run_tool, emit=self.school.heard.append)
 
     def _measure_spend(self) -> ExtractionSpend | None:
-        own = 0.01 * len(self.models.requests)
-        return ExtractionSpend(own_usd=own, session_usd=self.main_usd + own) if self.main_usd else None
+        own, main = Decimal(str(self.each_usd)) * len(self.models.requests), Decimal(str(self.main_usd))
+        return ExtractionSpend(own_usd=own, session_usd=main + own) if self.main_usd else None
 
     async def _read(self, use: ToolUse) -> ToolResult:
         path = str(use.input.get("file_path", ""))

@@ -127,11 +127,9 @@ class Conversation:
         return self._cached.started.get(self.binding)
 
     @property
-    def first_shown(self) -> int:
-        """The first entry that is in the view itself; a summary stands for those before it."""
-        return min(
-            (item.entry for item in self.shown if item.entry != ENGINE_ENTRY), default=len(self.entries)
-        )
+    def hidden(self) -> frozenset[int]:
+        """The entries that are not in the view themselves: a summary stands for them."""
+        return frozenset(range(len(self.entries))).difference(item.entry for item in self.shown)
 
     # The history.
 

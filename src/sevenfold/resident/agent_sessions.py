@@ -190,7 +190,8 @@ class AgentConversation:
     @property
     def snapshot(self) -> ConversationSnapshot:
         view = [one.message for one in self.messages[self._view_start :]]
-        return ConversationSnapshot(tuple(self.messages), tuple(view))
+        hidden = frozenset(one.id for one in self.messages[: self._view_start])
+        return ConversationSnapshot(tuple(self.messages), tuple(view), hidden)
 
     def has_result(self, tool_use: str) -> bool:
         """Whether the model has been answered to this call."""

@@ -102,20 +102,26 @@ class LearningModel:
         return ForkTools((str(_MEMORY_TOOL["name"]),), self._run, _refuse_reading)
 
     async def _run(
-        self, brief: ForkBrief, run_tool: ToolRunner, _new: Sequence[RecordedMessage]
+        self, brief: ForkBrief, run_tool: ToolRunner, new: Sequence[RecordedMessage]
     ) -> ForkResult:
+        history = self.shown.history if self.shown else ()
+        place = next((at for at, one in enumerate(history) if one.id == new[-1].id), len(history) - 1)
+        # All that is new, however long the turn was.
+        steps = history[max(0, place + 1 - max(_SHOWN_MESSAGES, len(new))) : place + 1]
         try:
             with closing(SpendStore.open(self.workspace.home, emit=self.emit)) as store:
-                return await self._run_fork(replace(brief, kind=OTHER_AGENTS_KIND), run_tool, store)
+                return await self._run_fork(replace(brief, kind=OTHER_AGENTS_KIND), run_tool, store, steps)
         except SevenfoldError as error:
             log_failure(os.environ, f"learning with a model: {error}; rules do it")
             raise
 
-    async def _run_fork(self, brief: ForkBrief, run_tool: ToolRunner, store: SpendStore) -> ForkResult:
+    async def _run_fork(
+        self, brief: ForkBrief, run_tool: ToolRunner, store: SpendStore, steps: Sequence[RecordedMessage]
+    ) -> ForkResult:
         workspace = self.workspace
         settings, catalog = workspace.settings.of(OtherAgentsSettings), workspace.catalog
         model = catalog.find(settings.model or "")
-        parent = _make_parent(model, self.shown.history if self.shown else ())
+        parent = _make_parent(model, steps)
         caps = workspace.settings.of(SpendSettings)
         governor = Governor(
             store,
@@ -231,12 +237,12 @@ def sum_learning_cost(store: SpendStore, now: datetime) -> int:
     return sum(one.micro_usd or 0 for one in own)
 
 
-def _make_parent(model: Model, history: Sequence[RecordedMessage]) -> ModelRequest:
+def _make_parent(model: Model, steps: Sequence[RecordedMessage]) -> ModelRequest:
     frame = RequestParams(
         model=model.name,
         max_tokens=min(_MAX_OUTPUT_TOKENS, model.max_output_tokens),
         system=_SYSTEM,
         tools=(_MEMORY_TOOL,),
     )
-    shown = fence_text("steps", render_steps(history[-_SHOWN_MESSAGES:]))
+    shown = fence_text("steps", render_steps(steps))
     return ModelRequest(frame, (Message("user", shown), Message("assistant", _SEEN)))

@@ -220,9 +220,13 @@ class Session:
         return self._conversation.entries
 
     @property
-    def first_shown(self) -> int:
-        """The place in the history from which on the view has messages themselves, not a summary."""
-        return self._conversation.first_shown
+    def hidden(self) -> frozenset[int]:
+        """The places in the history for which a summary stands in the view."""
+        return self._conversation.hidden
+
+    def find_offset(self, entry: HistoryMessage) -> int:
+        """Where its line starts in the transcript; 0 where that is not known."""
+        return self._journal.offset(entry.id)
 
     @property
     def governor(self) -> Governor | None:
@@ -231,8 +235,7 @@ class Session:
 
     @property
     def spent(self) -> tuple[SpendSummary, ...]:
-        """What was billed since the session was opened here, by caller: `main`, `summary`, `notes`, and other
-        kinds of forks."""
+        """What was billed since the session was opened here, by caller: `main`, `notes`, other forks."""
         return self._monitor.ledger.spent()
 
     @property
@@ -347,7 +350,7 @@ class Session:
         It stays in the transcript, and is returned. What a summary stands for does not leave."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
-            if self._is_followed or not self.first_shown <= place < len(self.history):
+            if self._is_followed or place in self.hidden or not 0 <= place < len(self.history):
                 raise InputError(f"message {place} is none of a history of ours, or stands in a summary now")
             await self._take_in(self.history)
             gone, self.history = tuple(self.history[place:]), History(self.history[:place])
@@ -481,10 +484,8 @@ class Session:
         return done
 
     def _capabilities(self, frame: RequestParams) -> Capabilities:
-        model = self._opened.deps.catalog.find(frame.model)
-        if self._provider is not None:
-            return self._provider.capabilities(model)
-        return choose_capabilities(model, "anthropic")
+        model, provider = self._opened.deps.catalog.find(frame.model), self._provider
+        return provider.capabilities(model) if provider else choose_capabilities(model, "anthropic")
 
     def _refuse_if_full(self, view: PreparedRequest) -> None:
         thresholds = self._window.thresholds

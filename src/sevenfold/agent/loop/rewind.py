@@ -56,11 +56,11 @@ class RewindOutcome:
 
 def list_rewind_points(agent: Agent) -> list[RewindPoint]:
     """The user's own messages that the view still has, the last first."""
-    session = agent.session
+    session, hidden = agent.session, agent.session.hidden
     found = (
         RewindPoint(place, " ".join(text.split()), text)
         for place, message in enumerate(session.history)
-        if place >= session.first_shown and (text := extract_typed_text(message).strip())
+        if place not in hidden and (text := extract_typed_text(message).strip())
     )
     return list(reversed(list(found)))
 

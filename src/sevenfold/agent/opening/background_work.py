@@ -127,8 +127,12 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
     def take_snapshot() -> ConversationSnapshot:
         from sevenfold.layers.memory.extraction import drafts
 
-        said = tuple(drafts.RecordedMessage(entry.id, entry.message) for entry in session.entries)
-        return drafts.ConversationSnapshot(said, session.parent.messages, session.first_shown)
+        said = tuple(
+            drafts.RecordedMessage(entry.id, entry.message, session.find_offset(entry))
+            for entry in session.entries
+        )
+        hidden = frozenset(said[place].id for place in session.hidden)
+        return drafts.ConversationSnapshot(said, session.parent.messages, hidden)
 
     async def write(end: TurnEnd) -> None:
         nonlocal answered
@@ -164,8 +168,11 @@ def _make_extraction_writer(
         return result
 
     async def run(brief: ForkBrief, run_tool: ToolRunner, new: Sequence[RecordedMessage]) -> ForkResult:
-        is_shown = any(entry.id == new[0].id for entry in session.entries[session.first_shown :])
-        if is_warm() and is_shown:
+        entries, hidden = session.entries, session.hidden
+        shown = {entry.id for place, entry in enumerate(entries) if place not in hidden}
+        # Of a part of what is new, the conversation says more than was asked for.
+        is_last = bool(entries) and entries[-1].id == new[-1].id
+        if is_warm() and is_last and all(one.id in shown for one in new):
             return await session.run_fork(brief, run_tool=run_tool)
         # To write the whole prefix into the cache again would cost more than all that is learnt is worth;
         # and after a compaction the prefix has a summary where these messages were.
@@ -182,6 +189,7 @@ def _make_extraction_writer(
         memory=workspace.memory,
         folder=str(folder),
         kept=kept,
+        transcripts=workspace.project.sessions,
         templates=workspace.templates,
     )
     clock, emit = agent.place.clock, agent.place.emit

@@ -17,12 +17,13 @@ from sevenfold.agent.subagents.definition_files import list_definition_folders, 
 from sevenfold.agent.tools.planning import copy_tool_state
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, SevenfoldError, WireError
-from sevenfold.core.events import Emit, FrameLost, ignore_event
+from sevenfold.core.events import Emit, ExtractionSkipped, FrameLost, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import HookSettings, McpSettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import escape_controls
+from sevenfold.layers.memory.extraction.settings import EXTRACTION_FILE, MAX_EXTRACTION_FILE_BYTES
 from sevenfold.session.opening import LATEST_SESSION, Workspace, WorkspaceOptions, read_settings_files
 from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.files.folder import Folder
@@ -185,13 +186,29 @@ def find_stored_session(
     if not is_fork:
         with sessions.subfolder(named) as folder:
             return StoredSession(named, read_stored_params(folder, emit))
+    with sessions.subfolder(named) as old:
+        # Before the transcript, in which what it says was looked through has to be.
+        searched = _read_searched(old, named, emit)
     child = fork_transcript(sessions, named, clock.now())
     with sessions.subfolder(named) as old, sessions.subfolder(child) as new:
+        if searched:
+            new.replace(EXTRACTION_FILE, searched)
         stored = read_stored_params(old, emit)
         if stored is not None:
             write_stored_params(new, stored)
         copy_tool_state(old, new, emit)
     return StoredSession(child, stored)
+
+
+def _read_searched(folder: Folder, session: SessionId, emit: Emit) -> bytes:
+    """How far a session was looked through for memories; empty where that is not known."""
+    try:
+        return folder.read(EXTRACTION_FILE, max_bytes=MAX_EXTRACTION_FILE_BYTES)
+    except FileMissing:
+        return b""
+    except (FileDamaged, NotRegular) as error:
+        emit(ExtractionSkipped(session, f"a copy of it is read from its start again: {error}"))
+        return b""
 
 
 # Files of a repository that count once a person has agreed, with what was answered about each.

@@ -18,8 +18,8 @@ from sevenfold.core.events import (
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
 from sevenfold.core.text.safe_text import render_reminder
-from sevenfold.layers.memory.extraction.settings import ExtractionSettings
-from sevenfold.layers.memory.extraction.writer import DEFERRED_REASON, EXTRACTION_FILE, SHORT_TURN_REASON
+from sevenfold.layers.memory.extraction.settings import EXTRACTION_FILE, ExtractionSettings
+from sevenfold.layers.memory.extraction.writer import SHORT_TURN_REASON
 from sevenfold.providers.scripted import make_response
 from sevenfold.store.memory.changes import ANYTHING, Write
 from tests.layers.learning import School, by_model, written
@@ -323,55 +323,6 @@ def test_a_last_turn_that_was_cut_short_is_looked_through_when_the_session_ends(
     assert len(lesson.models.requests) == 1
     lesson.post(Message("user", "From now on never push to main without asking me.")).leave()
     assert len(lesson.models.requests) == 2
-    found.close()
-
-
-def test_past_its_share_of_the_session_a_turn_waits_and_is_looked_through_at_the_end(tmp_path: Path) -> None:
-    found = School(tmp_path, ExtractionSettings())
-    lesson = found.session("s1", [make_response("nothing to keep")] * 9)
-    lesson.main_usd = 0.5
-    for number in range(6):
-        lesson.say(f"Please have a look at module {number} of the parser.").end()
-    # Five cents are free; what the look at the end may cost is kept back.
-    assert len(lesson.models.requests) == 4
-    assert found.told(ExtractionSkipped) == [ExtractionSkipped("s1", DEFERRED_REASON)] * 2
-    lesson.leave()
-    assert "last 4 messages" in str(lesson.models.requests[4].messages[-1])
-    lesson.main_usd = 2.0
-    lesson.say("Please have a look at the lexer too.").end()
-    assert len(lesson.models.requests) == 6
-    found.close()
-
-
-def test_a_turn_that_waits_is_looked_through_though_the_agent_wrote_memory_since(tmp_path: Path) -> None:
-    found = School(tmp_path, ExtractionSettings())
-    lesson = found.session("s1", [make_response("nothing to keep")] * 9)
-    lesson.main_usd = 0.5
-    for number in range(4):
-        lesson.say(f"Please have a look at module {number} of the parser.").end()
-    lesson.say(TABS).end()
-    lesson.say("Remember that we deploy on Fridays.")
-    lesson.call("memory", "remembered", action="write", name="deploys").end()
-    assert {one.reason for one in found.told(ExtractionSkipped) if isinstance(one, ExtractionSkipped)} == {
-        DEFERRED_REASON
-    }
-    lesson.leave()
-    assert "last 6 messages" in str(lesson.models.requests[-1].messages[-1])
-    found.close()
-
-
-def test_a_turn_that_waits_is_checked_against_what_was_said_after_a_compaction_too(tmp_path: Path) -> None:
-    found = School(tmp_path, ExtractionSettings())
-    answer = make_response(calls={"memory": written("tabs", TABS)})
-    lesson = found.session("s1", [make_response("nothing to keep")] * 4 + [answer])
-    lesson.main_usd = 0.5
-    for number in range(4):
-        lesson.say(f"Please have a look at module {number} of the parser.").end()
-    lesson.say(TABS).end()
-    lesson.say("Go on with the lexer, please.").compact().leave()
-    assert found.bodies() == {"tabs.md": TABS}
-    (stored,) = found.memory.scan()
-    assert (stored.origin.said_by, stored.origin.messages) == ("user", ("s1.8",))
     found.close()
 
 

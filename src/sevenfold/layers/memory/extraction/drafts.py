@@ -9,7 +9,7 @@ gate, and reads them again when they have changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -265,6 +265,8 @@ class RecordedMessage:
 
     id: str
     message: Message
+    offset: int = 0
+    """Where its line starts in the transcript; 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,36 +276,74 @@ class ConversationSnapshot:
     history: Sequence[RecordedMessage]
     view: Sequence[Message]
     """What a model is shown of it now, with all that was put beside it."""
-    first_shown: int = 0
-    """Where in the history the view begins: a summary stands for what was said before."""
+    hidden: Set[str] = frozenset()
+    """Messages that are not in the view: a summary stands for them."""
 
     def restore_view(self, new: Sequence[RecordedMessage]) -> ConversationSnapshot:
-        """With these last messages in the view, also where a compaction has taken them out of it meanwhile:
-        they are what a memory is checked against."""
-        gone = self.history[len(self.history) - len(new) : self.first_shown]
-        return replace(self, view=(*(one.message for one in gone), *self.view)) if gone else self
+        """With these messages in the view, also where a compaction has taken them out of it meanwhile: they
+        are what a memory is checked against."""
+        gone = tuple(one.message for one in new if one.id in self.hidden)
+        return replace(self, view=(*gone, *self.view)) if gone else self
 
 
 _SHOWN_MESSAGES = 40
 """With calls and results: about a turn. Of what is longer ago, what was said is shown."""
 _SHOWN_BYTES, _SHOWN_CALL_BYTES = 4_000, 300
-"""Of what somebody said, and of a call or a result."""
+"""Of what the user said, and of a call or a result."""
+MAX_LOOK_BYTES = 80_000
+"""Of all steps that a model is shown at once: about 20,000 tokens, however long they have waited."""
+MAX_OWN_BYTES = MAX_LOOK_BYTES // 2
+"""Of these, what the user said: where there is more, it takes several looks."""
+_AGENT_BYTES = (_SHOWN_BYTES, 1_000, _SHOWN_CALL_BYTES)
+"""Of what the agent said: less where all would be too much."""
+STEPS_LEFT_OUT = "[Some steps of the agent between these are left out.]"
 
 
 def render_steps(history: Sequence[RecordedMessage]) -> str:
-    """A conversation as text, for a model that is not shown the conversation itself."""
+    """A conversation as text, for a model that is not shown the conversation itself. Where it is too long,
+    what the agent said is shortened first, then its earlier steps are left out."""
     recent = len(history) - _SHOWN_MESSAGES
-    steps = (_render_step(one.message, is_recent=at >= recent) for at, one in enumerate(history))
-    return "\n\n".join(filter(None, steps))
+    steps: list[str] = []
+    for agent_bytes in _AGENT_BYTES:
+        steps = [
+            _render_step(one.message, agent_bytes, is_recent=at >= recent) for at, one in enumerate(history)
+        ]
+        if sum(map(_count_bytes, steps)) <= MAX_LOOK_BYTES:
+            return "\n\n".join(filter(None, steps))
+    own = [bool(extract_user_words(one.message)) for one in history]
+    shown, left = set[int](), MAX_LOOK_BYTES
+    for at in sorted(range(len(steps)), key=lambda at: (own[at], at), reverse=True):
+        left -= _count_bytes(steps[at])
+        if left < 0:
+            break
+        shown.add(at)
+    return "\n\n".join([STEPS_LEFT_OUT, *(steps[at] for at in sorted(shown) if steps[at])])
 
 
-def _render_step(message: Message, *, is_recent: bool) -> str:
+def split_looks(new: Sequence[RecordedMessage]) -> Iterator[Sequence[RecordedMessage]]:
+    """These messages in parts, whole turns each, of which a model can be shown all that the user said."""
+    start = own_bytes = 0
+    for at, one in enumerate(new):
+        said = min(_SHOWN_BYTES, _count_bytes(extract_user_words(one.message)))
+        if said and own_bytes + said > MAX_OWN_BYTES:
+            yield new[start:at]
+            start, own_bytes = at, 0
+        own_bytes += said
+    yield new[start:]
+
+
+def _count_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _render_step(message: Message, agent_bytes: int, *, is_recent: bool) -> str:
     who = {"user": "The user", "assistant": "The agent"}.get(message.role, "A program")
+    most = _SHOWN_BYTES if message.role == "user" else agent_bytes
     parts: list[str] = []
     for block in message.blocks:
         match block:
             case Text():
-                parts.append(f"{who} says: {truncate_bytes(block.text, _SHOWN_BYTES)}")
+                parts.append(f"{who} says: {truncate_bytes(block.text, most)}")
             case ToolUse() if is_recent:
                 given = truncate_bytes(write_json(block.input).decode(), _SHOWN_CALL_BYTES)
                 parts.append(f"The agent calls {block.name} with {given}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Literal
 
 from sevenfold.core.memories import INDEX_FILE, Memory
@@ -71,14 +72,17 @@ class ExtractionFacts:
     """None: no price is known, or there is no later look that a turn could wait for."""
 
 
+_NOTHING = Decimal()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionSpend:
-    """What a session has cost since it was opened here."""
+    """What a session has cost so far."""
 
-    own_usd: float
+    own_usd: Decimal = _NOTHING
     """Of that, what extraction was billed."""
-    session_usd: float
-    look_usd: float = 0.0
+    session_usd: Decimal = _NOTHING
+    look_usd: Decimal = _NOTHING
     """What the dearest look of this session took so far."""
 
     def is_dear(self, percent: int) -> bool:
@@ -93,10 +97,10 @@ def add_extraction_spend(costs: Mapping[str, Cost | None]) -> ExtractionSpend | 
     own = costs.get(EXTRACTION_KIND, NO_COST)
     if whole is None or own is None:
         return None
-    return ExtractionSpend(own_usd=float(own.total), session_usd=float(whole.total))
+    return ExtractionSpend(own_usd=own.total, session_usd=whole.total)
 
 
-FREE_USD = 0.05
+FREE_USD = Decimal("0.05")
 """What forks may take of any session: of one that costs less than a dollar, waiting saves a cent or two."""
 
 ExtractionStep = Literal["wait", "pass", "skip", "defer", "fork", "rules"]

@@ -8,6 +8,9 @@ from typing import ClassVar
 from sevenfold.core.settings import amount, choice, limit, switch
 
 EXTRACTION_KIND = "extraction"
+EXTRACTION_FILE = "extraction.json"
+"""In the folder of a session: how far it was looked through."""
+MAX_EXTRACTION_FILE_BYTES = 256 * 1024
 MAX_EXTRACTION_ROUNDS = 5
 """One to read, one to write, and the rest to correct a draft that was refused."""
 

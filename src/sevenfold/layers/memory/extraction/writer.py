@@ -3,24 +3,27 @@ rules.
 
 Both write through the same gate. The user's own words go into the memory directory; what may be somebody
 else's waits outside it until a person accepts it (docs/trust.md). `ExtractionRecord` is how far a session was
-searched: `extraction.json` in its folder.
+searched: `extraction.json` in its folder. What lies behind that and was summed up before the session was
+opened is read in its transcript, whatever ended the process before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from decimal import Decimal
+from typing import Annotated, TypeAlias
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, SevenfoldError, WireError
 from sevenfold.core.events import DraftRefused, Emit, ExtractionEnded, ExtractionSkipped, ignore_event
-from sevenfold.core.fields import NonNegative, read_fields, write_fields
+from sevenfold.core.fields import JsonForm, NonNegative, read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
+from sevenfold.layers.conversation_state import DROPPED_KEY
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
 from sevenfold.layers.memory.extraction.drafts import (
@@ -30,6 +33,7 @@ from sevenfold.layers.memory.extraction.drafts import (
     MemorySnapshot,
     RecordedMessage,
     StatementReader,
+    split_looks,
 )
 from sevenfold.layers.memory.extraction.gate import AdmittedDraft, GateContext
 from sevenfold.layers.memory.extraction.policy import (
@@ -46,7 +50,11 @@ from sevenfold.layers.memory.extraction.policy import (
     has_substance,
     is_courtesy,
 )
-from sevenfold.layers.memory.extraction.settings import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import (
+    EXTRACTION_FILE,
+    MAX_EXTRACTION_FILE_BYTES,
+    ExtractionSettings,
+)
 from sevenfold.layers.memory.search.memory_index import shorten_query
 from sevenfold.layers.memory.trust.taint import SourceTracker
 from sevenfold.layers.templates import read_template
@@ -54,23 +62,37 @@ from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.plan import ALREADY_ASKED
+from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
+from sevenfold.store.transcript.records import BoundaryRecord, CutRecord, MessageRecord
 
-EXTRACTION_FILE = "extraction.json"
-_MAX_RECORD_BYTES = 256 * 1024
 COURTESY_REASON = "what was left at the end of the session is thanks alone"
 SHORT_TURN_REASON = "a turn of a word or two is looked through with the next longer one, or at the end"
 DEFERRED_REASON = (
     "extraction has cost its share of the session; the turn is looked through later, at the end at the latest"
 )
 
+RULES_REASON = (
+    "extraction has cost its share of the session; of the rest only what was stated in so many words is kept"
+)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionRecord:
     cursor: str = ""
     """The id of the last message that was looked at; empty: none was."""
     turns: NonNegative = 0
     """Since then."""
     topic: Topic = Topic()  # noqa: RUF009 - a value, and frozen
+    offset: Annotated[int, JsonForm(at_least=0, omits_default=True)] = 0
+    """Of a line of the transcript: what it has behind the cursor comes after it."""
+    spent: Annotated[ExtractionSpend, JsonForm(omits_default=True)] = ExtractionSpend()  # noqa: RUF009 - as well
+
+    def advance(self, looked: Sequence[RecordedMessage], topic: Topic, turns: int = 0) -> ExtractionRecord:
+        """The record when these messages were looked through too."""
+        if not looked:
+            return replace(self, turns=turns, topic=topic)
+        offset = next((one.offset for one in reversed(looked) if one.offset), self.offset)
+        return replace(self, cursor=looked[-1].id, turns=turns, topic=topic, offset=offset)
 
 
 def read_extraction_record(session: Folder, name: str, emit: Emit = ignore_event) -> ExtractionRecord:
@@ -78,7 +100,7 @@ def read_extraction_record(session: Folder, name: str, emit: Emit = ignore_event
     and the gate refuses what is already known."""
     try:
         return read_fields(
-            ExtractionRecord, read_object(session.read(EXTRACTION_FILE, max_bytes=_MAX_RECORD_BYTES))
+            ExtractionRecord, read_object(session.read(EXTRACTION_FILE, max_bytes=MAX_EXTRACTION_FILE_BYTES))
         )
     except FileMissing:
         return ExtractionRecord()
@@ -89,6 +111,77 @@ def read_extraction_record(session: Folder, name: str, emit: Emit = ignore_event
 
 def write_extraction_record(session: Folder, record: ExtractionRecord) -> None:
     session.replace(EXTRACTION_FILE, write_json(write_fields(record)))
+
+
+_SINCE_KINDS = ("message", "boundary", "cut", "usage", "request")
+
+
+def read_unsearched(sessions: Folder, session: str, record: ExtractionRecord) -> Sequence[RecordedMessage]:
+    """What a transcript has behind the cursor, without what was dropped since. Blocks on the disk; the work
+    grows with what was not looked through, not with the session."""
+    try:
+        found = _read_since(sessions, session, record.offset)
+    except FileMissing:
+        return ()
+    place = next((at for at, one in enumerate(found) if one.id == record.cursor), -1)
+    return found[place + 1 :]
+
+
+def _read_since(sessions: Folder, session: str, start: int) -> Sequence[RecordedMessage]:
+    found: dict[str, RecordedMessage] = {}
+    again: dict[str, RecordedMessage] | None = None
+    """What a boundary wrote again under its own name; it was said before."""
+    for at, line in enumerate(scan_transcript(sessions, session, start=start, kinds=_SINCE_KINDS)):
+        if not isinstance(line, StoredRecord):
+            if start and not at:
+                return _read_since(sessions, session, 0)  # the place is another file's
+            continue
+        name = line.record.id
+        match line.record.body:
+            case BoundaryRecord():
+                again = {}
+            case MessageRecord(message=message):
+                known = found if again is None else again
+                if name not in found:
+                    known.setdefault(name, RecordedMessage(name, message, line.offset))
+            case CutRecord(detail=detail):
+                again = None
+                gone = detail.get(DROPPED_KEY)
+                for item in gone if isinstance(gone, tuple) else ():
+                    found.pop(str(item), None)
+            case _ if again is not None:
+                # The process died before the boundary was whole: rather looked through twice than not.
+                found, again = found | again, None
+            case _:
+                pass
+    return tuple((found | (again or {})).values())
+
+
+@dataclass(frozen=True, slots=True)
+class UnsearchedMessages:
+    """What is to be looked through, and the conversation that it ends."""
+
+    snapshot: ConversationSnapshot
+    new: Sequence[RecordedMessage]
+
+
+def join_unsearched(
+    snapshot: ConversationSnapshot, cursor: str, found: Sequence[RecordedMessage]
+) -> UnsearchedMessages:
+    """A conversation with what its transcript has behind the cursor: what was summed up before the session
+    was opened stands there alone."""
+    history, places = snapshot.history, {one.id: at for at, one in enumerate(snapshot.history)}
+    # What was said since the snapshot was taken is looked through with the next.
+    last = max((at for at, one in enumerate(found) if one.id in places), default=len(found) - 1)
+    found = found[: last + 1]
+    begin = 1 + max(
+        (places[name] for name in (cursor, *(one.id for one in found)) if name in places), default=-1
+    )
+    names = {one.id for one in found}
+    new = [history[places[one.id]] if one.id in places else one for one in found] + [*history[begin:]]
+    done = [one for one in history[:begin] if one.id not in names]
+    hidden = snapshot.hidden | (names - places.keys())
+    return UnsearchedMessages(replace(snapshot, history=(*done, *new), hidden=hidden), new)
 
 
 _PROMPT = "extraction.md"
@@ -121,6 +214,8 @@ class ExtractionPlaces:
     """Of the memories, as tools name it."""
     kept: Folder | None = None
     """The session's own folder; None: how far it got is known while it lasts."""
+    transcripts: Folder | None = None
+    """Where its transcript is; None: the conversation that is handed in is all of it."""
     templates: Folder | None = None
 
 
@@ -140,50 +235,88 @@ class ExtractionWriter:
         self._clock, self._emit = clock or SystemClock(), emit
         self._memories, self._listener = MemorySnapshot(places.memory), SourceTracker()
         self._record: ExtractionRecord | None = None
-        self._look_usd = 0.0
+        self._before = ExtractionSpend()
+        """What the session had cost before it was opened here."""
+        self._look_usd = Decimal()
+        self._is_behind = places.transcripts is not None
+        """Something may wait that the conversation does not have."""
 
     async def turn_ended(self, snapshot: ConversationSnapshot) -> None:
         """Search the messages since the last time, if that is due."""
         if not self._settings.enabled:
             return
         record = await self._read_record()
-        new = _since(record.cursor, snapshot.history)
-        facts = self._facts(record, new)
+        found = await self._find_unsearched(record, snapshot)
+        facts = self._facts(record, found.new)
         record = replace(record, turns=record.turns + 1)
         facts = replace(facts, turns=record.turns, spent=self._measure_spend())
         step = choose_extraction_step(facts, self._settings)
-        if step == "wait":
-            await self._keep(record)
+        if step in ("fork", "rules"):
+            await self._look_through(found, record, self._tools if step == "fork" else None)
             return
         if step == "skip":
             self._emit(ExtractionSkipped(self._places.session, "the agent wrote memory itself in this turn"))
-        if step == "defer" or (step == "pass" and facts.has_words):
-            # The cursor stays: a "yes" is understood with what comes next.
+        # The cursor stays where something waits: a "yes" is understood with what comes next.
+        waits = step in ("wait", "defer") or (step == "pass" and facts.has_words)
+        if waits and step != "wait":
             reason = DEFERRED_REASON if step == "defer" else SHORT_TURN_REASON
             self._emit(ExtractionSkipped(self._places.session, reason))
-            await self._keep(record)
-            return
-        topic = record.topic
-        if step in ("fork", "rules"):
-            tools = self._tools if step == "fork" else None
-            topic = await self._look(snapshot, new, record.topic, tools)
-        await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
+        await self._keep(record if waits else record.advance(found.new, record.topic))
 
     async def session_ended(self, snapshot: ConversationSnapshot) -> None:
         """Search what was put off: short turns, and a last one that was cut short. A single word, or thanks,
         teaches nothing."""
         record = await self._read_record()
-        new = _since(record.cursor, snapshot.history)
-        if not self._settings.enabled or not new:
+        found = await self._find_unsearched(record, snapshot)
+        if not self._settings.enabled or not found.new:
             return
-        facts = replace(self._facts(record, new, MIN_LAST_WORDS), turns=max(1, record.turns))
-        if facts.has_substance and all(map(is_courtesy, self._find_words(new))):
+        facts = replace(self._facts(record, found.new, MIN_LAST_WORDS), turns=max(1, record.turns))
+        if facts.has_substance and all(map(is_courtesy, self._find_words(found.new))):
             self._emit(ExtractionSkipped(self._places.session, COURTESY_REASON))
             return
         step = choose_extraction_step(facts, replace(self._settings, every_turns=1))
         if step in ("fork", "rules"):
-            topic = await self._look(snapshot, new, record.topic, self._tools if step == "fork" else None)
-            await self._keep(ExtractionRecord(new[-1].id, 0, topic))
+            tools = self._tools if step == "fork" else None
+            await self._look_through(found, record, tools, is_end=True)
+
+    async def _find_unsearched(
+        self, record: ExtractionRecord, snapshot: ConversationSnapshot
+    ) -> UnsearchedMessages:
+        sessions = self._places.transcripts
+        is_lost = bool(record.cursor) and all(one.id != record.cursor for one in snapshot.history)
+        if sessions is None or not (self._is_behind or is_lost):
+            return UnsearchedMessages(snapshot, _since(record.cursor, snapshot.history))
+        name = self._places.session
+        read = await run_blocking(lambda: read_unsearched(sessions, name, record))
+        found = join_unsearched(snapshot, record.cursor, read)
+        known = {one.id for one in snapshot.history}
+        self._is_behind = any(one.id not in known for one in found.new)
+        return found
+
+    async def _look_through(
+        self,
+        found: UnsearchedMessages,
+        record: ExtractionRecord,
+        tools: ForkTools | None,
+        *,
+        is_end: bool = False,
+    ) -> None:
+        """Look at the messages, in several looks where they are too much for one."""
+        left, snapshot = len(found.new), found.snapshot
+        for part in split_looks(found.new) if tools else (found.new,):
+            spent = self._measure_spend()
+            if left < len(found.new) and tools and spent and spent.is_dear(self._settings.session_percent):
+                self._emit(
+                    ExtractionSkipped(self._places.session, RULES_REASON if is_end else DEFERRED_REASON)
+                )
+                if not is_end:
+                    return
+                tools = None
+            left -= len(part)
+            shown = replace(snapshot, history=snapshot.history[: len(snapshot.history) - left])
+            topic = await self._look(shown, part, record.topic, tools)
+            record = record.advance(part, topic, turns=record.turns if left else 0)
+            await self._keep(record)
 
     def _facts(
         self, record: ExtractionRecord, new: Sequence[RecordedMessage], min_words: int = MIN_TAUGHT_WORDS
@@ -254,6 +387,9 @@ class ExtractionWriter:
             places.session, places.folder, context, self._memories, read=tools.read, emit=self._emit
         )
         before = self._measure_spend()
+        if before and self._record:
+            # A look is paid for though the process dies in it: counted before, as the dearest so far.
+            await self._keep(self._record, held_usd=before.look_usd)
         await tools.run_fork(build_extraction_brief(task, prompt), fork_tools.run, new)
         after = self._measure_spend()
         if before and after:
@@ -261,9 +397,15 @@ class ExtractionWriter:
         return fork_tools
 
     def _measure_spend(self) -> ExtractionSpend | None:
-        measure = self._tools.measure_spend if self._tools else None
+        measure, before = self._tools.measure_spend if self._tools else None, self._before
         spent = measure() if measure else None
-        return replace(spent, look_usd=self._look_usd) if spent else None
+        if spent is None:
+            return None
+        return ExtractionSpend(
+            own_usd=before.own_usd + spent.own_usd,
+            session_usd=before.session_usd + spent.session_usd,
+            look_usd=max(before.look_usd, self._look_usd),
+        )
 
     async def _publish(self, run: ExtractionRun, snapshot: ConversationSnapshot, writer: str) -> None:
         ids = {spoken.message: spoken.id for spoken in snapshot.history} if run.admitted else {}
@@ -318,9 +460,13 @@ class ExtractionWriter:
             if kept is not None:
                 name = self._places.session
                 self._record = await run_blocking(lambda: read_extraction_record(kept, name, self._emit))
+            self._before = self._record.spent
         return self._record
 
-    async def _keep(self, record: ExtractionRecord) -> None:
+    async def _keep(self, record: ExtractionRecord, held_usd: Decimal = Decimal()) -> None:
+        if (spent := self._measure_spend()) is not None:
+            own, whole = spent.own_usd + held_usd, spent.session_usd + held_usd
+            record = replace(record, spent=replace(spent, own_usd=own, session_usd=whole))
         self._record = record
         kept = self._places.kept
         if kept is not None:
