@@ -14,7 +14,13 @@ import pytest
 
 from sevenfold.core.usage import Usage
 from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, RequestTarget, find_break
-from sevenfold.proxy.receipt import read_proxy_ledger, render_receipt
+from sevenfold.proxy.receipt import (
+    CLIENT_LEFT,
+    list_ledgers,
+    read_proxy_ledger,
+    render_ledger_line,
+    render_receipt,
+)
 from sevenfold.proxy.requests import UNREAD_REQUEST, RequestFacts
 from sevenfold.store.files.disk import SystemDisk
 from sevenfold.store.files.folder import Folder
@@ -236,6 +242,26 @@ def test_a_full_disk_is_told_and_costs_no_later_request(
         book(ledger, LONGER)
         assert "No space left" in ledger.write_error, "the file stays without it"
         assert len(read_proxy_ledger(folder, "a.jsonl")) == 1
+
+
+def test_a_request_that_was_sent_and_has_no_bill_is_told(tmp_path: Path) -> None:
+    """A proxy that was killed has written no answer down."""
+    with Folder.open(tmp_path / "proxy", create=True) as folder:
+        ledger = ProxyLedger(folder=folder, name="a.jsonl")
+        first, second, third = (ledger.send(NOW, "claude") for _ in range(3))
+        assert first == 1
+        booked: dict[str, Any] = {"at": NOW, "agent": "claude", "client": "me", "facts": FACTS}
+        ledger.add(**booked, status=200, usage=Usage(fresh=10, output=5), target=RequestTarget(number=second))
+        ledger.add(**booked, status=400, usage=None, target=RequestTarget(number=third))
+        fourth = RequestTarget(number=ledger.send(NOW, "claude"))
+        ledger.add(**booked, status=CLIENT_LEFT, usage=None, target=fourth)
+        lines = read_proxy_ledger(folder, "a.jsonl")
+        (summary,) = list_ledgers(folder)
+    assert [line.get("sent", line.get("request")) for line in lines] == [1, 2, 3, 4]
+    assert "its cost is unknown" in render_ledger_line(lines[0])
+    assert (summary.requests, summary.unbilled) == (4, 2), "what was refused cost nothing"
+    assert "and 2 requests without a bill" in summary.render()
+    assert summary.to_json()["unbilled_requests"] == 2
 
 
 def _write_a_part(_: SystemDisk, fd: int, data: memoryview) -> int:

@@ -24,8 +24,10 @@ from sevenfold.cli.proxy import find_upstreams
 from sevenfold.core.errors import InputError
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.profiles import find_profile
+from sevenfold.proxy.receipt import list_ledgers
 from sevenfold.proxy.requests import Upstreams
 from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer
+from sevenfold.store.files.folder import Folder
 from sevenfold.testing import Simulator
 
 SYSTEM = "You are a careful assistant. " * 1_000
@@ -146,6 +148,29 @@ def post(url: str, path: str, body: bytes, **headers: str) -> tuple[int, dict[st
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
     finally:
         connection.close()
+
+
+def test_a_request_is_in_the_file_before_it_is_sent(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def answer(_prompt: object) -> str:
+        seen.append((tmp_path / "home/requests.jsonl").read_text().splitlines())
+        return "fine"
+
+    with Simulator(answer) as sim, Folder.open(tmp_path / "home", create=True) as folder:
+        app = ProxyApp(ledger=ProxyLedger(folder=folder), upstreams=Upstreams(sim.url, sim.url))
+        server = ProxyServer(app)
+        server.start()
+        try:
+            client = anthropic.Anthropic(base_url=server.url, api_key=KEY, max_retries=0)
+            client.messages.count_tokens(model="claude-opus-4-5", messages=[{"role": "user", "content": "q"}])
+            assert ask(client, "one") == ask(client, "two") == "fine"
+        finally:
+            server.stop()
+        (summary,) = list_ledgers(folder)
+    assert [len(lines) for lines in seen] == [2, 4], "a count costs nothing, and has its answer alone"
+    assert ['"sent"' in lines[-1] for lines in seen] == [True, True]
+    assert (summary.requests, summary.unbilled) == (3, 0)
 
 
 def test_every_byte_header_and_query_passes(upstream: ThreadingHTTPServer) -> None:

@@ -116,6 +116,8 @@ class RequestTarget:
     """Why no response came."""
     first_byte: timedelta = timedelta()
     """Between the request and the first byte of the response's body."""
+    number: int = 0
+    """Under which the request was written down before it was sent; 0: it was not."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} at {self.host}"
@@ -175,6 +177,7 @@ class ProxyEntry:
                 }
             ),
             "layers": self.touch.to_json() if self.touch is not NO_TOUCH else None,
+            "request": self.target.number or None,
         }
         if usage is not None:
             names = ("fresh", "read", "written_5m", "written_1h", "output")
@@ -235,7 +238,18 @@ class ProxyLedger:
     """Why the file lacks entries, if it does."""
     _conversations: OrderedDict[str, _Previous] = field(default_factory=OrderedDict[str, _Previous])
     _begun: int = 0
+    _sent: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def send(self, at: datetime, agent: str) -> int:
+        """Write down that a request goes out, before it does; its number, for its target. Blocks.
+
+        Whatever is killed then, the file says that a request has no bill.
+        """
+        with self._lock:
+            self._sent += 1
+            self._write(JsonObject({"sent": self._sent, "at": at.isoformat(), "agent": agent}))
+            return self._sent
 
     def add(
         self,
@@ -270,7 +284,7 @@ class ProxyLedger:
             # Digests of messages are for finding the next request, and are kept once a conversation.
             entry = replace(entry, facts=replace(facts, messages=()))
             self.entries.append(entry)
-            self._write(entry)
+            self._write(entry.to_json())
         if self.watch is not None:
             self.watch(entry)
         return entry
@@ -312,12 +326,12 @@ class ProxyLedger:
         if len(self._conversations) > MAX_TRACKED_CONVERSATIONS:
             self._conversations.popitem(last=False)
 
-    def _write(self, entry: ProxyEntry) -> None:
+    def _write(self, fields: JsonObject) -> None:
         if self.folder is None:
             return
         try:
             # What did not fit may have left a part of a line.
-            line = (b"\n" if self.write_error else b"") + write_json(entry.to_json()) + b"\n"
+            line = (b"\n" if self.write_error else b"") + write_json(fields) + b"\n"
             self.folder.append(self.name, line, durable=False)
         except StoreError as error:
             self.write_error = str(error)

@@ -164,6 +164,8 @@ class LedgerSummary:
     conversations: int
     requests: int
     dollars: Decimal
+    unbilled: int
+    """Requests whose cost is unknown; of a proxy that runs, perhaps not yet."""
     saved_tokens: int
     breaks: int
 
@@ -177,31 +179,37 @@ class LedgerSummary:
             "conversations": self.conversations,
             "requests": self.requests,
             "dollars": str(self.dollars),
+            "unbilled_requests": self.unbilled,
             "saved_tokens": self.saved_tokens,
             "breaks": self.breaks,
         }
 
     def render(self) -> str:
         state, who = "runs" if self.is_live else "ended", ", ".join(self.agents) or "unknown agent"
+        unknown = f" and {_count(self.unbilled, 'request')} without a bill" if self.unbilled else ""
         return (
             f"{self.began[:16]}  {state:5}  {who}: {_count(self.requests, 'request')}, "
-            f"{_count(self.conversations, 'conversation')}, ${self.dollars.quantize(Decimal('0.0001')):,}, "
-            f"{_count(self.breaks, 'cache break')}  {self.name}"
+            f"{_count(self.conversations, 'conversation')}, ${self.dollars.quantize(Decimal('0.0001')):,}"
+            f"{unknown}, {_count(self.breaks, 'cache break')}  {self.name}"
         )
 
 
 def read_proxy_ledger(folder: Folder, name: str) -> list[JsonObject]:
-    """The lines of a ledger, without one that is not written to its end yet."""
+    """The lines of a ledger, without one that is not written to its end yet. A request that was sent has one
+    line: that of its answer, or, without one, that it was sent."""
     *lines, _ = folder.read(name, max_bytes=MAX_LEDGER_BYTES).split(b"\n")
     found: list[JsonObject] = []
     for line in lines:
         with suppress(WireError):
             found.append(read_object(line))
-    return found
+    answered = {number for line in found if (number := line.get("request")) is not None}
+    return [line for line in found if line.get("sent") not in answered]
 
 
 def render_ledger_line(line: JsonObject) -> str:
     """One request of a ledger, as a person reads it."""
+    if "sent" in line:
+        return f"{str(line.get('at'))[11:19]}  sent, and no answer was written down: its cost is unknown"
     who = f"{line.get('conversation') or '-'} {line.get('purpose')} {line.get('model') or ''}".rstrip()
     unread = sum(_read_count(line, name) for name in ("fresh", "written_5m", "written_1h"))
     tokens = f"{_read_count(line, 'read'):,} read, {unread:,} not" if "fresh" in line else "no usage"
@@ -236,9 +244,20 @@ def _summarize(name: str, lines: Sequence[JsonObject]) -> LedgerSummary:
         conversations=len({line.get("conversation") for line in lines} - {None}),
         requests=len(lines),
         dollars=sum((_read_dollars(line.get("dollars")) for line in lines), Decimal(0)),
+        unbilled=sum(map(_is_unbilled, lines)),
         saved_tokens=sum(count for one in saved for count in one.values() if isinstance(count, int)),
         breaks=sum("break" in line for line in lines),
     )
+
+
+def _is_unbilled(line: JsonObject) -> bool:
+    """Whether it cost something that nobody knows. What a server refused cost nothing."""
+    is_silent = "request" in line and "fresh" not in line
+    return "sent" in line or (is_silent and (_read_count(line, "status") < 400 or _was_left(line)))
+
+
+def _was_left(line: JsonObject) -> bool:
+    return line.get("status") == CLIENT_LEFT
 
 
 def _read_count(line: JsonObject, name: str) -> int:

@@ -304,6 +304,10 @@ class _Exchange:
             headers=make_forwarded_headers(self.scope["headers"], prepared.betas if prepared else ()),
             content=prepared.body if prepared else booking.body,
         )
+        if find_wire_format(path) != "other" and not path.endswith("/count_tokens"):
+            agent = booking.profile.name if booking.profile else ""
+            number = await run_blocking(lambda: app.ledger.send(booking.at, agent))
+            booking.target = replace(booking.target, number=number)
         gone = asyncio.ensure_future(self._wait_for_disconnect())
         try:
             response = await self._send_upstream(request, gone)
