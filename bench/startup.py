@@ -13,8 +13,10 @@ ratio is that of the medians, this tree over the other one: 1.00 is the same, le
     agent     opening an agent and closing it, in a project that was opened before; without the imports
     prompt    processor time of `sevenfold chat` in a terminal until its input line is drawn
     libraries processor time of `import rich, prompt_toolkit`, which no chat can do without
+    list, search, add, undo, recall
+              processor time of the command, the first four of `sevenfold memory`, over 300 memories
 
-The last line is the ratio of these two, in this tree.
+The last line is the ratio of `prompt` and `libraries`, in this tree.
 """
 
 from __future__ import annotations
@@ -147,6 +149,31 @@ def time_libraries(tree: Tree) -> float:
     return _sum_seconds(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
 
 
+def time_command(*arguments: str) -> Callable[[Tree], float]:
+    """Processor seconds of a command in a project with memories."""
+
+    def time(tree: Tree) -> float:
+        before = _sum_seconds(resource.getrusage(resource.RUSAGE_CHILDREN))
+        tree.run("-m", "sevenfold", *arguments, "--project", str(tree.project))
+        return _sum_seconds(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
+
+    return time
+
+
+TOPICS = ("deploy", "staging", "queue", "invoice", "migration", "login", "cache", "report", "export", "token")
+MEMORIES = 300
+
+
+def import_memories(tree: Tree) -> None:
+    folder = tree.home / "memories"
+    folder.mkdir()
+    for number in range(MEMORIES):
+        words = " ".join(TOPICS[(number * step) % len(TOPICS)] for step in range(1, 30))
+        text = f"---\nname: note-{number}\ndescription: {words[:60]}\ntype: project\n---\n{words}.\n"
+        (folder / f"note-{number}.md").write_text(text, "utf-8")
+    tree.run("-m", "sevenfold", "memory", "import", str(folder), "--project", str(tree.project))
+
+
 def _sum_seconds(used: resource.struct_rusage) -> float:
     return used.ru_utime + used.ru_stime
 
@@ -158,6 +185,11 @@ MEASURES: dict[str, Callable[[Tree], float]] = {
     "agent": time_agent,
     "prompt": time_prompt,
     "libraries": time_libraries,
+    "list": time_command("memory", "list"),
+    "search": time_command("memory", "search", "deploy to staging"),
+    "add": time_command("memory", "add", "-m", "We use pnpm for the builds."),
+    "undo": time_command("memory", "undo"),
+    "recall": time_command("recall", "how do we deploy to staging?"),
 }
 
 
@@ -177,6 +209,7 @@ def make_tree(name: str, top: Path, scratch: Path) -> Tree:
     tree = Tree(name, top / "src", scratch / name)
     tree.project.mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet", str(tree.project)], check=True)
+    import_memories(tree)
     return tree
 
 

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 from operator import add
@@ -237,13 +238,6 @@ _PAIRS = frozenset(
     for second in row[1:]
 )
 """A letter, and the letters that follow it in words: 97 of 100 pairs of English and of code, 41 by chance."""
-_ODD_PAIRS = frozenset(
-    first + second
-    for first in _ALPHANUMERIC
-    for second in _ALPHANUMERIC
-    if first.isdigit() != second.isdigit() or (first.isalpha() and (first + second).lower() not in _PAIRS)
-)
-"""Two letters that no word has in this order, or a letter and a digit."""
 _RUN = re.compile(r"(?<![A-Za-z0-9_+/~.-])[A-Za-z0-9_+/~.-]{16,}+={0,2}")
 """A run of what keys are made of, as far as it goes: it is read once."""
 _DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
@@ -267,6 +261,18 @@ _MOST_TOKEN_CHARS = 300
 """What is longer is a file. Longer keys have formats of their own."""
 _WINDOW_CHARS = 80
 """Before a value. What stands further away is about something else."""
+
+
+@cache
+def _odd_pairs() -> frozenset[str]:
+    """Two letters that no word has in this order, or a letter and a digit. Made for the first value that is
+    judged: a plain text has none."""
+    return frozenset(
+        first + second
+        for first in _ALPHANUMERIC
+        for second in _ALPHANUMERIC
+        if first.isdigit() != second.isdigit() or (first.isalpha() and (first + second).lower() not in _PAIRS)
+    )
 
 
 def _listed(words: str) -> frozenset[str]:
@@ -377,7 +383,7 @@ def _is_random(value: str) -> bool:
     letters = sum(map(len, parts))
     if letters < 9 * len(parts) or (("/" in value or "." in value) and any(map(_is_word, parts))):
         return False
-    odd = sum(sum(map(_ODD_PAIRS.__contains__, map(add, part, part[1:]))) for part in parts)
+    odd = sum(sum(map(_odd_pairs().__contains__, map(add, part, part[1:]))) for part in parts)
     return odd >= 0.45 * (letters - len(parts)) and len(set(value)) > 8
 
 
