@@ -341,7 +341,8 @@ TRANSACTIONS = (
         ),
         of="t1",
         reason="r",
-        settles=("w1",),
+        settles=("w1", "w2"),
+        rejects=("w2",),
     ),
 )
 

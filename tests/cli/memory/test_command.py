@@ -179,6 +179,11 @@ def test_several_are_accepted_or_rejected_at_once_or_none_is(ask: Ask, parsed: P
     ask("review", "--accept", "3", "--reject", "4.md")
     assert {item["key"] for item in parsed()} == {"0.md", "1.md", "3.md"}
     assert parsed("review") == []
+    assert f"{ids[4]} (4.md) waits for you again" in ask("undo")
+    assert {item["id"] for item in parsed("review")} == {ids[3], ids[4]}
+    settled = parsed("review", "--accept", "3", "--reject", "4")
+    assert [(item["kind"], item["of"]) for item in settled] == [("accept", ids[3]), ("reject", ids[4])]
+    assert settled[0]["id"] == settled[1]["id"] == parsed("log")[0]["id"]
 
 
 def test_what_waits_twice_for_one_memory_is_named_by_id(ask: Ask, parsed: Parse, project: Path) -> None:
@@ -200,10 +205,10 @@ def test_what_can_no_longer_be_accepted_waits_and_the_rest_is_accepted(
         ]
     told = ask("review", "--accept", "all", code=1)
     assert f"{ids[1]} still waits: deploy.md changed since it was proposed" in told
-    assert "undo` takes back the last of them" in told
     assert {item["key"] for item in parsed()} == {"deploy.md", "push.md"}
     assert [item["id"] for item in parsed("review")] == [ids[1]]
-    assert "undone: push.md" in ask("undo")
+    assert "undone: deploy.md, push.md" in ask("undo")
+    assert [item["id"] for item in parsed("review")] == [ids[1], ids[0], ids[2]]
 
 
 def test_what_is_rejected_is_gone(ask: Ask, parsed: Parse, project: Path) -> None:

@@ -68,6 +68,72 @@ def test_what_a_person_decided_waits_again_once_it_is_undone(setup: MemorySetup)
             memory.redo()
 
 
+def test_all_answers_of_one_review_are_one_change(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
+        put(memory, "a.md", "one", WEB)
+        asked = [memory.propose([Write(f"{n}.md", n, None)], WEB, f"read in {n}") for n in "bcdef"]
+        before = memory.generation()
+        done = memory.settle([one.id for one in asked[:3]], [one.id for one in asked[3:]], ["a.md"])
+        assert done.accepted + done.rejected == tuple(one.id for one in asked)
+        assert [(one.kind, one.id) for one in memory.log(limit=1)] == [("accept", done.transaction.id)]
+        assert done.transaction.origin.why == (
+            "accepted: read in b; read in c; read in d; rejected; vouched for"
+        )
+        after = (memory.keys(), files(memory), memory.waiting())
+        assert memory.keys() == ("a.md", "b.md", "c.md", "d.md")
+        assert all(memory.read(key).is_trusted for key in ("a.md", "b.md", "c.md", "d.md"))
+        assert memory.was_asked([Write("e.md", "e", ANYTHING), Write("f.md", "f", ANYTHING)])
+    with setup.opened() as memory:
+        memory.undo()
+        assert [one.id for one in memory.waiting()] == [one.id for one in asked]
+        assert (memory.keys(), memory.read("a.md").is_trusted) == (("a.md",), False)
+        memory.redo()
+        assert (memory.keys(), files(memory), memory.waiting()) == after
+        assert memory.generation() != before
+
+
+def test_all_that_is_rejected_at_once_is_remembered_and_waits_again_once_undone(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
+        asked = [memory.propose([Write(f"{n}.md", n, None)], WEB, "read there").id for n in "abc"]
+        assert memory.settle(refused=asked).transaction.kind == "reject"
+    with setup.opened() as memory:
+        assert all(memory.was_asked([Write(f"{n}.md", n, ANYTHING)]) for n in "abc")
+        memory.undo()
+        assert [one.id for one in memory.waiting()] == asked
+        memory.settle(asked)
+        assert not any(memory.was_asked([Write(f"{n}.md", n, ANYTHING)]) for n in "abc")
+
+
+def test_of_two_answers_for_one_memory_the_second_waits_on(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
+        asked = [memory.propose([Write("a.md", n, None)], WEB, "read there").id for n in ("1", "1", "2")]
+        other = memory.propose([Write("A.md", "3", None)], WEB, "read there").id
+        done = memory.settle([*asked, other])
+        assert (done.accepted, [*done.clashing]) == ((asked[0], asked[1]), [asked[2], other])
+        assert files(memory)["a.md"] == "1"
+        nothing = memory.settle([other])
+        assert (nothing.transaction.id, nothing.accepted, len(memory.waiting())) == ("", (), 2)
+
+
+def test_an_edit_of_the_index_is_accepted_with_the_memories_beside_it(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
+        put(memory, "a.md", "---\nname: a\ndescription: the old words\ntype: project\n---\n\nOne.\n")
+        index = memory.path / "MEMORY.md"
+        index.write_text("# Ours\n\n" + index.read_text())
+        (memory.path / "a.md").write_text(
+            "---\nname: a\ndescription: the new words\ntype: project\n---\n\nTwo.\n"
+        )
+        waiting = [one.id for one in memory.notice()]
+        assert len(waiting) == 2
+        before = memory.index_text().text
+        memory.settle(waiting)
+        shown = memory.index_text().text
+        assert "# Ours" in shown
+        assert "the new words" in shown
+        memory.undo()
+        assert memory.index_text().text == before
+
+
 def test_what_came_from_a_team_is_not_undone_and_not_lost(setup: MemorySetup) -> None:
     sync = Origin(who="sync", why="received from the team", taint=frozenset(["team"]))
     with setup.opened() as memory:
@@ -142,6 +208,13 @@ def _edit_outside(memory: MemoryDir, key: str) -> None:
     memory.accept(waiting[-1])
 
 
+def _review(memory: MemoryDir) -> None:
+    """Several answers at once, one of which may clash."""
+    text = f"text {len(memory.log(limit=None))}"
+    asked = [memory.propose([Write(f"{n}.md", text, ANYTHING)], WEB, "read there").id for n in "aceac"]
+    memory.settle(asked[:3], asked[3:], ["b.md"] if memory.find("b.md") else [])
+
+
 ACTS: dict[str, Callable[[MemoryDir], object]] = {
     "write a": lambda memory: _write(memory, "a.md"),
     "write both": lambda memory: _write(memory, "a.md", "b.md"),
@@ -151,6 +224,7 @@ ACTS: dict[str, Callable[[MemoryDir], object]] = {
     "trust": lambda memory: memory.trust("c.md"),
     "accept": lambda memory: _settle(memory, is_wanted=True),
     "reject": lambda memory: _settle(memory, is_wanted=False),
+    "review": _review,
     "edit outside": lambda memory: _edit_outside(memory, "a.md"),
     "edit another outside": lambda memory: _edit_outside(memory, "d.md"),
     "undo": MemoryDir.undo,

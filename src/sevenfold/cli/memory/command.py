@@ -34,7 +34,7 @@ from sevenfold.cli.screen import CapturedScreen, Screen, format_time
 from sevenfold.core.errors import InputError, MemoryConflict
 from sevenfold.core.settings import SettingsSection
 from sevenfold.layers.memory.overview import describe_review, diff_proposal
-from sevenfold.store.memory.changes import PendingReview, Transaction, TransactionId
+from sevenfold.store.memory.changes import PendingReview, SettledReview, TransactionId
 
 # `sevenfold memory review`: memories that wait for a person, one by one.
 
@@ -51,21 +51,13 @@ def review_memories(options: Namespace, context: MemoryContext) -> int:
         if both := {*agreed} & {*refused}:
             raise InputError(f"{', '.join(sorted(both))}: accepted and rejected at once; choose one")
         keys = [context.find(name).memory.key for name in trusted]
-        done = _accept_all(context, agreed)
-        left = len(agreed) - len(done)
-        done += [context.memory.reject(id_) for id_ in refused]
-        done += [context.memory.trust(key) for key in keys]
+        done = _settle(context, agreed, refused, keys)
+        settled = _list_settled(done, keys)
         if context.is_json:
-            context.screen.show_json([{"id": one.id, "kind": one.kind, "of": one.of} for one in done])
-        for one in () if context.is_json else done:
-            context.screen.show_line(
-                f"{one.kind}: {one.of or ', '.join(change.key for change in one.changes)}"
-            )
-        if len(done) > 1 and not context.is_json:
-            context.screen.show_line(
-                "each is a change of its own: `sevenfold memory undo` takes back the last of them", "faint"
-            )
-        return 1 if left else 0
+            context.screen.show_json(settled)
+        for one in () if context.is_json else settled:
+            context.screen.show_line(f"{one['kind']}: {one['of']}")
+        return 1 if done.clashing else 0
     waiting = context.memory.waiting()
     if context.is_json:
         context.screen.show_json([describe_review(context.memory, one) for one in waiting])
@@ -79,18 +71,28 @@ def review_memories(options: Namespace, context: MemoryContext) -> int:
     return 0
 
 
-def _accept_all(context: MemoryContext, ids: Sequence[TransactionId]) -> list[Transaction]:
-    """Accept each. One whose memory has changed meanwhile waits on, and the others are accepted."""
-    done: list[Transaction] = []
-    for id_ in ids:
-        try:
-            done.append(context.memory.accept(id_))
-        except MemoryConflict as conflict:
-            context.screen.note(
-                f"note: {id_} still waits: {', '.join(conflict.keys)} changed since it was proposed; "
-                f"`sevenfold memory review --reject {id_}` drops it, `edit` takes over what you want of it"
-            )
+def _settle(
+    context: MemoryContext, agreed: Sequence[str], refused: Sequence[str] = (), trusted: Sequence[str] = ()
+) -> SettledReview:
+    """All answers as one change. What has changed meanwhile waits on, and that is said."""
+    done = context.memory.settle(agreed, refused, trusted)
+    for id_, error in done.clashing.items():
+        reason = str(error)
+        if isinstance(error, MemoryConflict):
+            reason = f"{', '.join(error.keys)} changed since it was proposed"
+        context.screen.note(
+            f"note: {id_} still waits: {reason}; `sevenfold memory review --reject {id_}` drops it, "
+            "`edit` takes over what you want of it"
+        )
     return done
+
+
+def _list_settled(done: SettledReview, trusted: Sequence[str]) -> list[dict[str, str]]:
+    """Each answer, with the one change that has all of them."""
+    kinds = {"accept": done.accepted, "reject": done.rejected, "trust": trusted}
+    return [
+        {"id": done.transaction.id, "kind": kind, "of": of} for kind, names in kinds.items() for of in names
+    ]
 
 
 def _walk(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
@@ -103,9 +105,9 @@ def _walk(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
         several = waiting[number - 1 :] if answer.endswith(" all") else (one,)
         ids = [settled.id for settled in several]
         if verb == "accept":
-            ids = [settled.of for settled in _accept_all(context, ids)]
+            ids = _settle(context, ids).accepted
         elif verb == "reject":
-            ids = [context.memory.reject(id_).of for id_ in ids]
+            ids = _settle(context, (), ids).rejected
         done = {"accept": "accepted", "reject": "rejected"}.get(verb, "left waiting")
         if ids:
             context.screen.show_line(done if len(several) == 1 else f"{done}: {len(ids)}", "faint")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NewType, TypeAlias, get_args
 
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.memories import (
     ACKNOWLEDGE_GATE,
     MEMORY_KINDS,
@@ -118,6 +118,17 @@ class PendingReview:
     changes: tuple[ProposedChange, ...]
     is_outside: bool = False
     """The files in the folder say so already; what is shown does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettledReview:
+    """What became of a person's answers."""
+
+    transaction: Transaction
+    accepted: tuple[str, ...]
+    rejected: tuple[str, ...]
+    clashing: Mapping[str, SevenfoldError]
+    """What was agreed to and waits on, and why it cannot be accepted as it is."""
 
 
 @dataclass(frozen=True, slots=True)

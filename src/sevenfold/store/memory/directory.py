@@ -14,11 +14,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from sevenfold.core import events
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
+from sevenfold.core.errors import FileMissing, MemoryConflict
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.memories import (
@@ -41,6 +41,7 @@ from sevenfold.store.memory.changes import (
     PendingReview,
     PurgeReport,
     Remove,
+    SettledReview,
     StoredMemory,
     Transaction,
     TransactionId,
@@ -54,15 +55,18 @@ from sevenfold.store.memory.files import MemoryFiles
 from sevenfold.store.memory.history import MemoryHistory, MemoryStore
 from sevenfold.store.memory.index_text import fit_index
 from sevenfold.store.memory.plan import (
+    MergedProposals,
     check_changes,
     find_overtaken,
     is_learnt_in,
     locate_changes,
+    merge_proposals,
     plan_changes,
+    plan_review,
     was_asked,
 )
 from sevenfold.store.memory.purge import PurgeSource
-from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, hash_text, new_transaction_id
+from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, new_transaction_id
 from sevenfold.store.memory.sidecars import forget_traces, holds_files, report_user_wide
 from sevenfold.store.memory.state import MemoryState, MemoryVersion
 from sevenfold.store.memory.upkeep import MemoryUpkeep
@@ -72,6 +76,7 @@ from sevenfold.store.project.settings_files import find_checkout, find_user_home
 MEMORY_FOLDER = "memory"
 """In the state of the memory directory: the history."""
 
+_Names: TypeAlias = Sequence[str]
 _TOLD_KEYS = 10
 """Named in an event; the history has all of them."""
 
@@ -265,37 +270,43 @@ class MemoryDir:
 
     def accept(self, id_: str, why: str = "") -> Transaction:
         """A person agrees: it is shown and trusted from now on. `MemoryConflict` if the memory changed."""
-        with self._fresh():
-            waiting = self._store.waiting(id_)
-            agreed = [self._agreed(waiting, item) for item in waiting.changes]
-        person = _by_person(why or f"accepted: {waiting.reason}")
-        return self._change("accept", agreed, person, of=waiting.id)
+        done = self.settle([id_], why=why)
+        for error in done.clashing.values():
+            raise error
+        return done.transaction
 
     def reject(self, id_: str, why: str = "", *, who: ChangeAuthor = "user") -> Transaction:
         """A person disagrees: the accepted text stays, and comes back into a file that says otherwise."""
         person = Origin(who=who, why=why or "rejected", said_by="user" if who == "user" else "unknown")
-
-        def plan(_: MemoryState) -> list[LoggedTransaction]:
-            return [self._logged("reject", person, (), of=self._store.waiting(id_).id)]
-
-        return self._record(plan).to_transaction()
+        return self._record(
+            lambda _: [self._logged("reject", person, (), of=self._store.waiting(id_).id)]
+        ).to_transaction()
 
     def trust(self, key: str, why: str = "") -> Transaction:
         """A person vouches for a memory as it is, whatever hands it went through."""
-        person = _by_person(why or "vouched for")
+        return self.settle(trusted=[key], why=why).transaction
+
+    def settle(
+        self, agreed: _Names = (), refused: _Names = (), trusted: _Names = (), why: str = ""
+    ) -> SettledReview:
+        """A person's answers to what waits, and what they vouch for, as one change. What clashes waits on."""
+        with self._fresh():
+            asked = [self._upkeep.agree(self._store.waiting(id_)) for id_ in agreed]
+        merged = MergedProposals()
 
         def plan(state: MemoryState) -> list[LoggedTransaction]:
-            version = state.versions.get(key)
-            if version is None:
-                raise FileMissing(f"there is no memory {key!r} to vouch for")
-            origin = replace(version.origin, is_accepted=True)
-            text = self._store.text_of(key, version)
-            change = LoggedChange(
-                key=key, before=version.sha256, after=version.sha256, text=text, origin=origin
-            )
-            return [self._logged("trust", person, (change,))]
+            nonlocal merged
+            merged = merge_proposals(state, asked)
+            vouched = [self._store.vouch(key) for key in trusted]
+            rejects = tuple(self._store.waiting(id_).id for id_ in refused)
+            answers = replace(self._logged("accept", _by_person(why), ()), rejects=rejects)
+            return plan_review(state, answers, merged, vouched)
 
-        return self._record(plan).to_transaction()
+        with self._thread:
+            self._store.refresh()
+            self._upkeep.notice_some(change.key for one in asked for change in one.changes)
+            done = self._record(plan)
+        return SettledReview(done.to_transaction(), merged.accepted, done.rejects, merged.clashing)
 
     def notice(self, *, check: bool = False) -> tuple[PendingReview, ...]:
         """Look for edits made past the engine, reading every file with `check`; all that waits now."""
@@ -406,26 +417,14 @@ class MemoryDir:
             is_waiting=is_waiting,
         )
 
-    def _agreed(self, waiting: LoggedTransaction, change: LoggedChange) -> LoggedChange:
-        origin = replace(waiting.origin_of(change), is_accepted=True)
-        if change.key != INDEX_FILE or change.text is None:
-            return replace(change, origin=origin, stamp=None)
-        # Memories changed while it waited, and their lines with them.
-        place = self._store.state.waiting[waiting.id].place
-        text = self._upkeep.index.update(change.text, self._store.keys_since(place.offset))
-        return replace(change, origin=origin, stamp=None, text=text, after=hash_text(text))
-
     def _change(
         self, kind: TransactionKind, changes: Sequence[LoggedChange], origin: Origin, *, of: str = ""
     ) -> Transaction:
         def plan(state: MemoryState) -> list[LoggedTransaction]:
-            if kind == "accept" and of not in state.waiting:
-                raise InputError(f"{of} waits no longer; somebody else has seen to it")
-            changed = plan_changes(state, changes, of if kind == "accept" else "")
+            changed = plan_changes(state, changes)
             changed = locate_changes(state, changed, origin, self._root) if kind == "commit" else changed
-            rest = tuple(id_ for id_ in find_overtaken(state, changed) if id_ != of)
-            done = [self._logged(kind, origin, changed, of=of, settles=rest)]
-            return done if changed or kind == "accept" else []
+            settles = find_overtaken(state, changed)
+            return [self._logged(kind, origin, changed, of=of, settles=settles)] if changed else []
 
         with self._thread:
             self._store.refresh()

@@ -5,14 +5,14 @@ Also here: whether a person has been asked about a change before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
+from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict, SevenfoldError
 from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.memories import INDEX_FILE, Origin, read_memory
 from sevenfold.store.files.folder import check_memory_key
-from sevenfold.store.memory.changes import ANYTHING, Remove, Write
+from sevenfold.store.memory.changes import ANYTHING, Remove, TransactionKind, Write
 from sevenfold.store.memory.files import MAX_MEMORY_FILE_BYTES
 from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, encode_text, hash_text
 from sevenfold.store.memory.state import MemoryState
@@ -64,6 +64,72 @@ def plan_changes(
         for item in changes
         if item.after != state.sha_of(item.key) or item.key in state.held or _gives_back(state, item)
     )
+
+
+_NAMED_REASONS = 3
+"""Of a hundred a person reads the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedProposals:
+    """What several proposals change together."""
+
+    changes: tuple[LoggedChange, ...] = ()
+    accepted: tuple[str, ...] = ()
+    clashing: Mapping[str, SevenfoldError] = field(default_factory=dict[str, SevenfoldError])
+    why: str = ""
+
+
+def merge_proposals(state: MemoryState, proposals: Sequence[LoggedTransaction]) -> MergedProposals:
+    """Proposals as one change. One that clashes with what is there, or with one before it, is left out."""
+    changes: list[LoggedChange] = []
+    accepted: list[str] = []
+    clashing: dict[str, SevenfoldError] = {}
+    taken: dict[str, LoggedChange] = {}
+    for one in proposals:
+        if one.id not in state.waiting:
+            raise InputError(f"{one.id} waits no longer; somebody else has seen to it")
+        try:
+            changed = plan_changes(state, one.changes, one.id)
+            both = [item.key for item in one.changes if _is_other(taken.get(item.key.casefold()), item)]
+            if both:
+                names = ", ".join(both)
+                raise MemoryConflict(f"{names}: accepted at once from another proposal", keys=tuple(both))
+        except (MemoryConflict, KeyRefused) as error:
+            clashing[one.id] = error
+            continue
+        accepted.append(one.id)
+        changes += [item for item in changed if item.key.casefold() not in taken]
+        taken |= {item.key.casefold(): item for item in one.changes}
+    # The index first: it gets the lines of memories that change after it.
+    changes.sort(key=lambda item: item.key != INDEX_FILE)
+    reasons = [*dict.fromkeys(one.reason for one in proposals if one.id in accepted)]
+    more = "; …" if len(reasons) > _NAMED_REASONS else ""
+    why = f"accepted: {'; '.join(reasons[:_NAMED_REASONS])}{more}" if accepted else ""
+    return MergedProposals(tuple(changes), tuple(accepted), clashing, why)
+
+
+def _is_other(taken: LoggedChange | None, item: LoggedChange) -> bool:
+    return taken is not None and (taken.key, taken.after) != (item.key, item.after)
+
+
+def plan_review(
+    state: MemoryState, answers: LoggedTransaction, merged: MergedProposals, vouched: Sequence[LoggedChange]
+) -> list[LoggedTransaction]:
+    """A person's answers as one transaction: `answers` says what they reject. None where nothing is done."""
+    taken = {change.key for change in merged.changes}
+    changes = (*merged.changes, *(change for change in vouched if change.key not in taken))
+    ids = (*merged.accepted, *answers.rejects)
+    if not ids and not changes:
+        return []
+    kind: TransactionKind = "accept" if merged.accepted else "trust" if vouched else "reject"
+    of = "" if kind == "trust" else ids[0]
+    settles = dict.fromkeys((*ids, *find_overtaken(state, merged.changes)))
+    said = ["rejected"] * bool(answers.rejects) + ["vouched for"] * bool(vouched)
+    why = answers.origin.why or "; ".join(filter(None, (merged.why, *said)))
+    origin = replace(answers.origin, why=why)
+    rest = tuple(id_ for id_ in settles if id_ != of)
+    return [replace(answers, kind=kind, origin=origin, changes=changes, of=of, settles=rest)]
 
 
 def find_overtaken(state: MemoryState, changes: Sequence[LoggedChange]) -> tuple[str, ...]:

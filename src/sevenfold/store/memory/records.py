@@ -88,7 +88,9 @@ class LoggedTransaction:
     of: str = ""
     reason: str = ""
     settles: tuple[str, ...] = ()
-    """What waited and is overtaken by this."""
+    """What else waited and no longer does: it was accepted or rejected too, or is overtaken by this."""
+    rejects: tuple[str, ...] = ()
+    """Of what no longer waits, what a person rejected."""
     step: UndoStep = ""
     reopens: tuple[str, ...] = ()
     """What had been accepted, rejected or overtaken, and waits again."""
@@ -270,6 +272,7 @@ def _write_logged(entry: LoggedTransaction) -> JsonObject:
         "of": entry.of,
         "reason": entry.reason,
         "settles": list(entry.settles),
+        "rejects": list(entry.rejects),
         "step": entry.step,
         "reopens": list(entry.reopens),
     }
@@ -301,6 +304,7 @@ def _read_logged(id_: TransactionId, at: datetime, wire: _Wire) -> LoggedTransac
         of=_text(wire.get("of", "")),
         reason=_text(wire.get("reason", "")),
         settles=_texts(wire.get("settles", ())),
+        rejects=_texts(wire.get("rejects", ())),
         step=UNDO_STEPS[UNDO_STEPS.index(cast("UndoStep", wire.get("step", "")))],
         reopens=_texts(wire.get("reopens", ())),
     )

@@ -134,11 +134,13 @@ class MemoryState:
         else:
             for change in entry.changes:
                 self._take_change(entry, change, place)
-        if entry.kind == "reject":
-            self._take_rejection(entry.of)
-        elif entry.kind == "accept":
-            self.rejected.pop(entry.of, None)  # rejected, undone, and accepted now
-        for id_ in filter(None, (entry.of, *entry.settles)):
+        settled = [id_ for id_ in (entry.of, *entry.settles) if id_]
+        for id_ in settled:
+            if id_ in entry.rejects or (entry.kind == "reject" and id_ == entry.of):
+                self._take_rejection(id_)
+            elif entry.kind == "accept":
+                self.rejected.pop(id_, None)  # rejected, undone, and accepted now
+        for id_ in settled:
             self._settle(id_)
 
     def _take_waiting(self, entry: LoggedTransaction, place: RecordPosition) -> None:

@@ -216,6 +216,19 @@ class MemoryUpkeep:
                 for key in odd:
                     self._look_at(key)
 
+    def agree(self, waiting: LoggedTransaction) -> LoggedTransaction:
+        """What waits, as it would be if a person accepts it now."""
+        return replace(waiting, changes=tuple(self._agreed(waiting, item) for item in waiting.changes))
+
+    def _agreed(self, waiting: LoggedTransaction, change: LoggedChange) -> LoggedChange:
+        origin = replace(waiting.origin_of(change), is_accepted=True)
+        if change.key != INDEX_FILE or change.text is None:
+            return replace(change, origin=origin, stamp=None)
+        # Memories changed while it waited, and their lines with them.
+        place = self._store.state.waiting[waiting.id].place
+        text = self.index.update(change.text, self._store.keys_since(place.offset))
+        return replace(change, origin=origin, stamp=None, text=text, after=hash_text(text))
+
     def take_edits(self, keys: Iterable[str], origin: Origin) -> None:
         """Files that a tool of ours changed: recorded as whose they are."""
         with self._alone():
