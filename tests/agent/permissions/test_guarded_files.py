@@ -98,6 +98,7 @@ def test_a_name_that_its_folder_does_not_list_is_asked_for(
 
     monkeypatch.setattr(os, "listdir", list_long_names)
     assert decide(root, "PRIVAT~1/notes.md") == "ask"
+    assert decide(root / "PRIVAT~1", "notes.md") == "allow", "the project itself may lie there"
 
 
 def test_a_harmless_name_of_that_form_may_be_made_at_the_top_of_a_project(root: Path) -> None:

@@ -68,7 +68,7 @@ def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
     parts = _parts(real, root)
     if any(may_be_short(part, _OUR_PARTS) for part in parts):
         return "it may be the short name of a file that can run commands later"
-    if _is_alias(real):
+    if _is_alias(real, root):
         return "it is a second name of another file"
     if _is_rule(parts):
         return "it decides what agents may do"
@@ -117,10 +117,13 @@ def _parts(real: str, root: Path) -> list[str]:
     return [fold_name(name) for name in names]
 
 
-def _is_alias(real: str) -> bool:
+def _is_alias(real: str, root: Path) -> bool:
     """Whether a part of this path is there, and its folder lists no such name: rules know the long one."""
     path = Path(real)
+    # Where the project itself lies says nothing about its files, as in `_parts`.
     for one in (path, *path.parents):
+        if one == root:
+            return False
         if SHORT_NAME.fullmatch(fold_name(one.name)) is not None and os.path.lexists(one):
             try:
                 listed = os.listdir(one.parent)
