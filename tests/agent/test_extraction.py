@@ -198,7 +198,8 @@ def test_a_short_rule_in_the_last_turn_is_followed_by_a_fork_when_the_agent_clos
 async def kill(agent: Agent, home: Path) -> None:
     """End it as kill -9 does: on the disk is what was there before."""
     aside = home.with_name(f"{home.name}-aside")
-    await run_blocking(lambda: shutil.copytree(home, aside, symlinks=True))
+    ignored = shutil.ignore_patterns("*.sock", ".tmp-*")
+    await run_blocking(lambda: shutil.copytree(home, aside, symlinks=True, ignore=ignored))
     await agent.close()
     await run_blocking(lambda: shutil.rmtree(home))
     await run_blocking(lambda: aside.rename(home))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.prices import CATALOG, compute_cost
 from sevenfold.core.settings.sections import OtherAgentsSettings
 from sevenfold.core.usage import Usage
+from sevenfold.layers.memory.extraction.drafts import MAX_LOOK_BYTES
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.provider import Provider
@@ -61,8 +63,8 @@ class Machine:
         self.opened.append(model.name)
         return self.models.pop(0)
 
-    def teach(self, *prompts: str) -> None:
-        """One turn for each prompt, and then the end of the session."""
+    def teach(self, *prompts: str, then: Sequence[dict[str, object]] = ()) -> None:
+        """One turn for each prompt, with these lines behind it, and then the end of the session."""
         clock = ManualClock()
         operations = ResidentOperations(clock, environ=self.environ, asks_model=self.asks_model)
         transcript = self.home / "transcript.jsonl"
@@ -76,7 +78,8 @@ class Machine:
                 "message": {"role": "user", "content": prompt},
             }
             with transcript.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+                lines = [line, *({"sessionId": "s", "cwd": self.project, **one} for one in then)]
+                file.write("".join(json.dumps(one) + "\n" for one in lines))
             for event in ("Stop", "SessionEnd")[: 1 + (number == len(prompts) - 1)]:
                 arguments = freeze_object({"event": event, "input": json.dumps(common)})
                 operations.run("hook", arguments, self.environ)
@@ -111,6 +114,46 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def make_model(body: str = TAUGHT) -> ScriptedProvider:
     given = {"name": "ferry", "type": "project", "description": "Who starts the ferry", "content": body}
     return ScriptedProvider([make_response(calls={"memory": given}), "Done."])
+
+
+def test_what_was_said_before_a_compaction_in_the_same_turn_is_the_users_own_word(machine: Machine) -> None:
+    machine.configure(model=MODEL, cents_per_day=50, key_file="/key")
+    machine.models = [make_model()]
+    about = {"trigger": "auto", "preTokens": 150_000}
+    boundary: dict[str, object] = {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "cut",
+        "content": "Conversation compacted",
+        "compactMetadata": about,
+    }
+    machine.teach(TAUGHT, then=[boundary])
+    assert machine.read_memories() == [TAUGHT]
+
+
+def test_however_long_a_turn_is_the_model_is_shown_what_the_user_said_in_it(machine: Machine) -> None:
+    machine.configure(model=MODEL, cents_per_day=50, key_file="/key")
+    model = make_model()
+    machine.models = [model]
+    steps: list[dict[str, object]] = [
+        {
+            "type": "assistant",
+            "uuid": f"step-{number}",
+            "message": {
+                "id": f"msg-{number}",
+                "role": "assistant",
+                "model": "claude-opus-5-5",
+                "content": [{"type": "text", "text": f"Step {number}. " + "I look at it. " * 300}],
+            },
+        }
+        for number in range(90)
+    ]
+    machine.teach(TAUGHT, then=steps)
+    shown = str(model.requests[0].messages[0])
+    assert TAUGHT in shown
+    assert "Step 89." in shown
+    assert len(shown) < MAX_LOOK_BYTES * 1.1
+    assert machine.read_memories() == [TAUGHT]
 
 
 def test_what_rules_pass_over_is_learnt_by_the_users_model_and_booked(machine: Machine) -> None:
