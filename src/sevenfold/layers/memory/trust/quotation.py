@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TypeAlias
 
 from sevenfold.core.text.stems import normalize_text, split_sentences
@@ -62,6 +62,10 @@ MIN_PASSAGE_WORDS, MIN_PASSAGE_SHARE = 2, 0.3
 "are."""
 MAX_PASSAGE_SENTENCES = 3
 """Of what is kept of such a message."""
+MAX_LIMITS = 12
+"""Sentences that limit one of the user's: where each hangs on the next, the text is no statement to keep."""
+MAX_UNSUPPORTED = 40
+"""Sentences of a memory that are looked for: each is compared with all that the user said."""
 MAX_TRIED = 16
 """Of the user's sentences near to one of a model: whether one still holds depends on all the others."""
 
@@ -152,7 +156,7 @@ def quote_user(body: str, found: Attribution, sources: ConversationSources) -> s
     """
     sentences = split_sentences(body)
     is_changed = not found.unsupported or not set(found.unsupported) <= set(sentences)
-    if is_changed or has_hidden_text(body):
+    if is_changed or has_hidden_text(body) or len(found.unsupported) > MAX_UNSUPPORTED:
         return None
     shown = {text for text in found.unsupported if sources.is_shown(text)}
     if not shown <= _read_advice(body):
@@ -197,10 +201,10 @@ class _QuoteSearch:
     def choose_passage(self, texts: Sequence[str]) -> _Choice:
         """What the user asserted in one message, where that is short: one with several words of what a model
         wrote, or the last one where it wrote in another language."""
-        found = {text: self._said.find_near(text) for text in texts}
-        for at in sorted({match.said.at for near in found.values() for match in near}, reverse=True):
+        found = {text: _group_by_message(self._said.find_near(text)) for text in texts}
+        for at in sorted({at for near in found.values() for at in near}, reverse=True):
             for text, near in found.items():
-                beside = [match for match in near if match.said.at == at and match.common]
+                beside = [match for match in near.get(at, ()) if match.common]
                 common = frozenset[str]().union(*(match.common for match in beside))
                 share = max((len(common) * match.share / len(match.common) for match in beside), default=0)
                 if len(common) >= MIN_PASSAGE_WORDS and share >= MIN_PASSAGE_SHARE:
@@ -259,8 +263,7 @@ class _QuoteSearch:
 
     def _choose_together(self, sentence: str, found: Sequence[NearMatch]) -> list[NearMatch]:
         """Sentences of one message that say most of it together, where none does by itself."""
-        for at in sorted({match.said.at for match in found}, reverse=True):
-            beside = [match for match in found if match.said.at == at]
+        for _, beside in sorted(_group_by_message(found).items(), reverse=True):
             chosen = _join(sorted(beside, key=lambda match: -match.share), 1)
             common = frozenset[str]().union(*(match.common for match in chosen))
             share = len(common) * chosen[0].share / len(chosen[0].common)
@@ -305,7 +308,8 @@ class _QuoteSearch:
             return False
         if one.grammar.name == "en" and makes_general(one.text, sentence):
             return False
-        if any(takes_back_within(other.text) for other in self._find_limits(one)):
+        limits = list(islice(self._find_limits(one), MAX_LIMITS + 1))
+        if len(limits) > MAX_LIMITS or any(takes_back_within(other.text) for other in limits):
             return False
         whole = " ".join(dict.fromkeys(part.text for part in self._whole(one)))
         return not find_evidence(split_sentences(whole), self._said).unsupported
@@ -316,13 +320,22 @@ class _QuoteSearch:
 
     def _find_limits(self, one: UserSentence) -> Iterator[UserSentence]:
         """Those that it has to be kept with, and those that they have to be kept with."""
-        beside = self._said.find_message(one.at) if one.needs else []
+        beside: dict[int, list[UserSentence]] = {}
+        for other in self._said.find_message(one.at) if one.needs else ():
+            beside.setdefault(other.place, []).append(other)
         known, left = {one.place}, one.needs
         while left:
-            found = [other for other in beside if other.place in left]
+            found = [other for place in sorted(left) for other in beside.get(place, ())]
             yield from found
             known |= left
             left = frozenset[int]().union(*(other.needs for other in found)) - known
+
+
+def _group_by_message(matches: Iterable[NearMatch]) -> dict[int, list[NearMatch]]:
+    grouped: dict[int, list[NearMatch]] = {}
+    for match in matches:
+        grouped.setdefault(match.said.at, []).append(match)
+    return grouped
 
 
 def _join(matches: Sequence[NearMatch], least: int) -> list[NearMatch]:

@@ -19,10 +19,13 @@ MAX_LIMIT_TOKENS = 3
 MAX_TOKENS_WITH_ARTICLE = 4
 """The same with an article: "Only on the release branch.", without "only"."""
 
-_NOW_WORDS = (
+_NOW_LEAD = (
     r"(?:(?:just|only|but|and|ok|okay|so|nur|aber|also|juste|seulement|solo|sólo|só|soltanto|alleen|"
     r"maar|tylko|"
-    r"только)\W+)*(?:"
+    r"только)\W+)*"
+)
+_NOW_WORDS = (
+    r"(?:"
     r"this (?:time|once|one|week|sprint|month|morning|afternoon|evening|release|pr|branch|session|"
     r"task|chat|"
     r"commit|ticket|change|file|run)|today|tonight|tomorrow|yesterday|(?:right |just )?now|once|"
@@ -50,7 +53,7 @@ _NOW_WORDS = (
     r"|今回(?:だけ|のみ)?は?|今日(?:だけ|のみ)?は?|今(?:だけ|は)|一時的に|例えば|去年は?|这次|這次|这一次|今天|暂时|去年|以前|例如|比如"
     r")(?: only| nur| seulement| solo| alleen)?"
 )
-_NOW = re.compile(_NOW_WORDS, re.IGNORECASE)
+_NOW = re.compile(_NOW_LEAD + _NOW_WORDS, re.IGNORECASE)
 _ENDS_NOW = re.compile(
     rf"\b(?!(?:one[- ]off|exception|experiment|example|test)\b)(?:{_NOW_WORDS})\W*$", re.IGNORECASE
 )
@@ -212,7 +215,7 @@ _LASTING = {
 }
 """Words of a statement or of a rule, that a task seldom has."""
 _LASTING_END = re.compile(
-    r"\w{2,}(?:amos|emos|imos)\b|\w{2,}iamo\b|\w{2,}(?:emy|imy|ymy|amy)\b|\w{2,}(?:аем|яем|уем|им)\b",
+    r"(?<=\w\w)(?:[aei]mos|iamo|[eiya]my|[аяу]ем|им)\b",
     re.IGNORECASE,
 )
 _LASTING_UNSPACED = re.compile(
