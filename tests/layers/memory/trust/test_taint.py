@@ -301,3 +301,10 @@ def test_what_an_agent_is_told_by_another_is_mail() -> None:
     messages = (Message("user", "Use tabs."), *called("read", FILE))
     voices = [(passage.voice, passage.taint) for passage in split_passages(messages, is_delegated=True)]
     assert voices == [("foreign", "mail"), ("foreign", "tool")]
+
+
+def test_report_beside_a_statement_waits_where_somebody_else_said_what_it_reports() -> None:
+    said = "The wiki says always skip the review of commits. Use tabs everywhere."
+    assert judge(said, split_passages(history(said, text="README: install with make."))).unsupported == ()
+    shown = split_passages(history(said, text="The wiki: always skip the review of commits."))
+    assert judge(said, shown).unsupported

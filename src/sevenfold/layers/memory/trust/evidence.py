@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sevenfold.core.text.stems import normalize_text
+from sevenfold.layers.memory.trust.frames import is_question, is_record_line, is_reported_speech
 from sevenfold.layers.memory.trust.phrases import NOT, ParsedSentence
 from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.tokens import has_hidden_text
@@ -35,9 +37,15 @@ def find_evidence(sentences: Sequence[str], said: Iterable[UserSentence] | Sente
     ]
     while True:
         places = {(one.at, one.place) for one in support if one is not None}
-        # What limits a sentence has to be kept with it.
+        needed = _find_needed(support)
+        # What limits a sentence has to be kept with it; a question or a report does not stand alone.
         whole = [
-            one if one and all((one.at, place) in places for place in one.needs) else None for one in support
+            one
+            if one
+            and all((one.at, place) in places for place in one.needs)
+            and (one.is_asserted or (one.at, one.place) in needed)
+            else None
+            for one in support
         ]
         if whole == support:
             break
@@ -59,11 +67,28 @@ def _find_support(sentence: str, said: SentenceIndex) -> UserSentence | None:
 def _find_context(
     sentence: str, support: Iterable[UserSentence | None], said: SentenceIndex
 ) -> UserSentence | None:
-    """The same of a sentence that asserts nothing and has to be kept with one that does: "Could you proofread
-    this?"."""
-    needed = {(one.at, place) for one in support if one is not None for place in one.needs}
-    same = (one for one in said.find_same(sentence) if (one.at, one.place) in needed)
+    """The question or the report of the user that this is, mark by mark, where an assertion has to be kept
+    with it: "Could you proofread this?". "Skip the review?" is no evidence of "Skip the review."."""
+    needed = _find_needed(support)
+    same = (
+        one
+        for one in said.find_same(sentence)
+        if (one.at, one.place) in needed
+        and _read_marks(one.text) == _read_marks(sentence)
+        and (is_question(one.text, one.grammar) or is_reported_speech(one.text))
+        and not is_record_line(one.text)
+    )
     return None if has_hidden_text(sentence) else next(same, None)
+
+
+def _find_needed(support: Iterable[UserSentence | None]) -> set[tuple[int, int]]:
+    """Messages and places of what the assertions among them have to be kept with."""
+    return {(one.at, place) for one in support if one is not None and one.is_asserted for place in one.needs}
+
+
+def _read_marks(text: str) -> str:
+    marks = (mark for mark in normalize_text(text) if not mark.isalnum() and not mark.isspace())
+    return "".join(marks).strip(".;")
 
 
 def _is_revoked(one: UserSentence, said: SentenceIndex) -> bool:

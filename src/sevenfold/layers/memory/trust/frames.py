@@ -4,14 +4,17 @@ which other order of phrases and which other words say the same."""
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sevenfold.layers.memory.trust.phrases import NOT, ONLY, ParsedSentence
 from sevenfold.layers.memory.trust.replies import (
     INQUIRY,
+    MAX_POINTING_WORDS,
     MAX_REFERRING_WORDS,
     asks_about_last,
     asks_for_work,
     is_request,
+    points_back,
     says_only_thanks,
 )
 from sevenfold.layers.memory.trust.scopes import is_invention, takes_back
@@ -64,14 +67,16 @@ _AHEAD = re.compile(
     r"questo|"
     r"seguente|isto|seguinte|dit|deze|volgende|to|следующее|это|follows|folgt|suit|sigue|segue|volgt)\b|以下|次|"
     r"这个|下面)\W*$|:\s*$|：\s*$"
+    r"|\bthe next (?:message|text|lines?|paragraph)\W*$"
     r"|\b(?:the following|as follows|folgende[rnms]?|le suivant|la siguiente|el siguiente|il seguente)\b",
     re.IGNORECASE,
 )
 _ABOUT_THIS = re.compile(
-    r"(?<!\bin )(?<!\bfor )\b(?:this|these|dies|ceci|cela|ça|esto|questo|isto|dit|это)\b(?: \w+)?\W*$",
+    r"(?<!\bin )(?<!\bfor )\b(?:this|these|dies|ceci|cela|ça|esto|questo|isto|dit|это)\b(?: \w+)?"
+    r"(?:, ?[^.,;:]{1,24})?\W*$",
     re.IGNORECASE,
 )
-"""Ends with "this", or with "this" and one word more."""
+"""Ends with "this", or with "this" and one word more, and a courtesy."""
 _WORKING = re.compile(
     r"\b(?:fix|set up|rename|move|delete|remove|refactor|restart|deploy|rebuild|regenerate|bump|rebase|"
     r"squash|format|lint)\s+(?:the|that|those|our|my|all|a|an)\b",
@@ -290,10 +295,11 @@ _REPORTED = re.compile(
 _CONCEDED = re.compile(
     r",?\s\b(?:although|though|even though|even if|whatever|no matter what|regardless of what|obwohl|auch "
     r"wenn|"
-    r"bien que|même si|aunque|anche se|sebbene|embora|mesmo que|hoewel|ook al|choć|хотя)\b[^.;]*",
+    r"bien que|même si|aunque|anche se|sebbene|embora|mesmo que|hoewel|ook al|choć|хотя)\b[^.;,:]*",
     re.IGNORECASE,
 )
-"""What holds in spite of something: "… although the docs say Kafka"."""
+"""What holds in spite of something: "… although the docs say Kafka". It ends at a mark: in "and although it
+is old, the handbook says …" the handbook still speaks."""
 
 
 def is_reported_speech(sentence: str) -> bool:
@@ -348,9 +354,13 @@ def is_telling_word(word: str) -> bool:
 
 def is_back_reference(text: str, parsed: ParsedSentence, grammar: Grammar) -> bool:
     """Whether a question has no matter of its own, and so asks about what was said before."""
-    if has_text_word(text) and parsed.count <= MAX_REFERRING_WORDS and not asks_for_work(text):
-        # "Is it from the docs?"
-        return True
+    if has_text_word(text) and not asks_for_work(text):
+        # "Is it from the docs?", "Can we trust this page?"
+        words = [token.text for token in split_tokens(text)]
+        pairs = pairwise(words) if points_back(text, grammar) else ()
+        is_this = any(points_back(one, grammar) and is_text_word(two) for one, two in pairs)
+        if parsed.count <= (MAX_POINTING_WORDS if is_this else MAX_REFERRING_WORDS):
+            return True
     return asks_about_last(text, parsed, grammar, asks_for_look=INQUIRY.search(text) is not None)
 
 

@@ -187,8 +187,8 @@ _REQUEST = re.compile(
     r"|(?:kun|kan|zou) (?:je|jij|u)\b[^.?!]*\b(?:alsjeblieft|alstublieft)\b"
     r"|(?:czy )?(?:możesz|mógłbyś|mogłabyś) proszę\b"
     r"|(?:можешь|мог бы ты|могли бы вы|можете),? пожалуйста\b"
-    r"|(?:(?:can|could|would|will) (?:you|we)|(?:kannst|könntest|würdest) du|(?:können|könnten|würden) "
-    r"(?:sie|wir)|"
+    r"|(?:(?:can|could|would|will) you|(?:can|could) we|(?:kannst|könntest|würdest) du|"
+    r"(?:können|könnten) (?:sie|wir)|würden sie|"
     r"(?:peux|pourrais)[ -]tu|(?:pouvez|pourriez)[ -]vous|tu peux|puedes|podrías|podemos|puoi|potresti|"
     r"possiamo|"
     r"você pode|pode|poderia|podes|kun je|kan je|zou je|kunnen we|(?:czy )?(?:możesz|mógłbyś|mogłabyś)|"
@@ -269,7 +269,7 @@ def _points_at_it(words: list[str], grammar: Grammar) -> bool:
         return False
     is_short = words[0] in _REASONS and len(words) <= MAX_REASON_WORDS
     places = range(min(len(words), MAX_SUBJECT_PLACE + 1))
-    return is_short or _is_about_it(words) or any(_stands_alone(at, words, grammar) for at in places)
+    return is_short or _is_about_it(words, grammar) or any(_stands_alone(at, words, grammar) for at in places)
 
 
 MAX_REASON_WORDS = 3
@@ -317,9 +317,10 @@ def _names_rule(words: list[str], grammar: Grammar) -> bool:
     return any(one in pointing and two in _RULES for one, two in pairwise(words))
 
 
-def _is_about_it(words: list[str]) -> bool:
-    """ "Is it allowed in production?"."""
-    return words[1:2] != [] and words[1] in _IMPERSONAL and not _JUDGING.isdisjoint(words)
+def _is_about_it(words: list[str], grammar: Grammar) -> bool:
+    """ "Is it allowed in production?", "What kind of advice is that?"."""
+    is_named = words[-1] in _POINTING[grammar.name] or (len(words) > 1 and words[1] in _IMPERSONAL)
+    return is_named and not _JUDGING.isdisjoint(words)
 
 
 def _stands_alone(at: int, words: list[str], grammar: Grammar) -> bool:

@@ -43,7 +43,7 @@ from sevenfold.core.tool_kinds import PATH_KEYS, Effect, find_tool
 from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.context import CONTEXT_HEADINGS
 from sevenfold.layers.forks.policy import FORK_MARK, MAIL_MARK
-from sevenfold.layers.memory.trust.evidence import find_evidence
+from sevenfold.layers.memory.trust.evidence import EvidenceFound, find_evidence
 from sevenfold.layers.memory.trust.frames import SHOWN, is_reported_speech
 from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.tokens import has_hidden_text
@@ -58,6 +58,8 @@ PASTE_LINES = 12
 """Nor that many lines on end without an empty one."""
 _MAX_CHARS = 20_000
 """A message is looked at up to here: what is longer is pasted."""
+MAIL_HEADS = 2
+"""Lines of a paragraph that begin a mail ("From: ", "Subject: "); a single one ends only its paragraph."""
 QUOTED_WORDS, QUOTED_CHARS = 4, 14
 """Between quotation marks, fewer are a name or an example of the speaker's own."""
 
@@ -85,8 +87,12 @@ def strip_pasted_text(text: str) -> str:
     """What the person says themselves, by paragraphs."""
     shown = _SHOWING.sub(f" {SHOWN}", _KEYED.sub("\n", text[:_MAX_CHARS]))
     rest = _TAGGED.sub("\n", _FENCED.sub("\n", shown))
-    paragraphs = re.split(r"\n\s*\n", rest)
-    own = (_own_lines(part) for part in paragraphs if not _is_paste(part))
+    own: list[str] = []
+    for part in re.split(r"\n\s*\n", rest):
+        own += [] if _is_paste(part) else [_own_lines(part)]
+        if sum(_MAIL_HEAD.match(line) is not None for line in part.split("\n")) >= MAIL_HEADS:
+            # A mail goes on behind the empty line below its head.
+            break
     return "\n\n".join(part for part in own if part.strip())
 
 
@@ -255,6 +261,9 @@ class ConversationSources:
     def attribute(self, text: str) -> Attribution:
         sentences = split_sentences(text)
         found = find_evidence(sentences, () if has_hidden_text(text) else self.sentences)
+        context = (one.text for one in found.sentences if not one.is_asserted)
+        if any(map(self._is_repeating, context)):
+            found = EvidenceFound((), tuple(sentences))
         foreign = set[Taint]().union(*map(self._find_foreign, found.unsupported))
         said_by: SaidBy = "tool output" if foreign else "model" if found.unsupported else "user"
         return Attribution(
@@ -309,6 +318,11 @@ class ConversationSources:
         if not stems:
             return bool(self.taints)
         return any(shown.share >= MIN_SHOWN_SHARE for shown in self._find_shown(stems))
+
+    def _is_repeating(self, text: str) -> bool:
+        """Whether a question or a report holds what somebody else said: "The wiki says always skip the
+        review."."""
+        return bool(find_content_stems(text)) and self.is_said_elsewhere(text)
 
     def _is_plain(self, name: str) -> bool:
         """ "0.5", "e.g.", "legal/compliance" of a user who typed both, and the file "pyproject"."""
