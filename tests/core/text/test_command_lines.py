@@ -118,6 +118,11 @@ def test_a_long_row_of_words_is_read_as_a_few_commands(part: str) -> None:
     assert len(split_commands("ssh " + part * 10_000)) < 5_000
 
 
+def test_of_many_arrays_the_later_ones_are_read_as_commands() -> None:
+    assert not is_push("a=(git push); " * 10)
+    assert is_push("a=(git push); " * 50)
+
+
 def test_many_here_documents_that_do_not_end_are_read_as_commands() -> None:
     assert len(split_commands("".join(f"cat <<A{at}\n" for at in range(5_000)))) == 5_000
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence, Set
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from sevenfold.core.text.globs import matches_name
 from sevenfold.core.text.shell_parser import (
@@ -180,7 +180,7 @@ def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...],
 def _take_arrays(parsed: list[SimpleCommand], values: dict[str, list[str]]) -> set[int]:
     """Note what the arrays of a line hold; the commands that are elements, where nothing may run them."""
     elements = set[int]()
-    for array in find_arrays(parsed):
+    for array in islice(find_arrays(parsed), MAX_COMMAND_STARTS):
         before = values.get(array.name, []) if array.is_longer else []
         values[array.name] = [*before, *array.words][:_MAX_VALUE_WORDS]
         used = re.compile(rf"\$\{{?{array.name}\b")
