@@ -112,16 +112,16 @@ class Machine:
     def add_spend(self) -> None:
         now = SystemClock().now()
         with closing(SpendStore.open(self.state)) as store:
-            for hours in (1, 2, 30):
+            for days_ago, share in ((0, 1), (0, 2), (2, 30)):
                 store.append(
                     SpendCharge(
-                        at=now - timedelta(hours=hours),
+                        at=now - timedelta(days=days_ago),
                         kind="notes",
                         model="claude-haiku-5",
                         session="s1",
                         tokens=12_000,
                         read=9_000,
-                        micro_usd=4_200 * hours,
+                        micro_usd=4_200 * share,
                         prompt=11_000,
                     )
                 )
