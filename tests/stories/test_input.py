@@ -13,7 +13,7 @@ import pytest
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
 from tests.stories.living import Place
 from tests.stories.stage import CTRL_O, CTRL_R, ESCAPE, Stage
-from tests.stories.walk import WIDTHS, Walk, flatten
+from tests.stories.walk import WIDTHS, Walk, flatten, wait_for_input
 
 pytestmark = pytest.mark.story
 
@@ -69,7 +69,7 @@ def test_going_back_with_the_files_and_undoing_it(place: Place, columns: int) ->
         stage.type("\r")
         stage.wait_for("/rewind undo undoes it")
         assert not (place.project / "b.txt").exists()
-        stage.wait_until(lambda: read_input(stage) == "› write b.txt", "the message is there to be edited")
+        wait_for_input(stage, "write b.txt")
         stage.type("\x15/rewind undo\r")
         stage.wait_until((place.project / "b.txt").exists, "the file is back")
         leave(stage)
@@ -104,7 +104,7 @@ def test_what_waits_is_taken_back_and_an_unanswered_prompt_returns(place: Place)
         stage.wait_for("takes the last one back")
         stage.type(UP)
         stage.wait_until(lambda: "takes the last one back" not in stage.shown, "nothing waits")
-        stage.wait_until(lambda: read_input(stage) == "› second words", "it is in the input")
+        wait_for_input(stage, "second words")
         stage.type("\x15")
         stage.type(ESCAPE)
         stage.wait_until(lambda: is_idle(stage) and read_input(stage) == "› first words", "it is back")

@@ -14,8 +14,7 @@ from sevenfold.testing import DropFault, Prompt, Reply, Simulator, SlowFault, St
 from tests.stories.living import Place
 from tests.stories.stage import CTRL_C, CTRL_O, ENTER, ESCAPE, Stage
 from tests.stories.test_chat_screens import MAX_WAITING_BYTES, read_clock
-from tests.stories.test_widths import read_input
-from tests.stories.walk import WIDTHS, Walk, flatten
+from tests.stories.walk import WIDTHS, Walk, flatten, wait_for_input
 
 pytestmark = pytest.mark.story
 
@@ -66,7 +65,7 @@ def stop(walk: Walk, *, gives_back: str = "") -> None:
     walk.stage.wait_until(lambda: walk.stage.everything.count(STOPPED[:11]) > before, "it is interrupted")
     walk.stage.wait_until(lambda: "Esc interrupts" not in walk.stage.shown, "the turn is over")
     if gives_back:
-        walk.stage.wait_until(lambda: read_input(walk.stage) == f"› {gives_back}", "the prompt is back")
+        wait_for_input(walk.stage, gives_back)
         walk.stage.type("\x15")
     walk.rest()
 
@@ -111,7 +110,7 @@ def test_a_connection_that_brings_nothing_is_seen_to_wait_and_can_be_left(place:
             lambda: re.search(r"no answer for \d+ s, waits at most 40 s", flatten(stage.shown)) is not None,
             "it is said how long nothing came, and how long that may last",
         )
-        assert "Esc interrupts" in flatten(stage.shown)
+        walk.see_now("Esc interrupts")
         began, before, first, frames = time.monotonic(), len(stage.raw), read_clock(stage), set[str]()
         stage.wait_until(
             lambda: has_moved(stage, frames) and read_clock(stage) >= first + 3, "the line goes on"
@@ -119,7 +118,7 @@ def test_a_connection_that_brings_nothing_is_seen_to_wait_and_can_be_left(place:
         assert len(stage.raw) - before <= MAX_WAITING_BYTES * (time.monotonic() - began)
         stage.type(ESCAPE)
         walk.see("interrupted; what was done stays done")
-        stage.wait_until(lambda: read_input(stage) == "› wait for it", "the prompt is back")
+        wait_for_input(stage, "wait for it")
         stage.type("\x15")
         walk.rest()
         walk.check_end()

@@ -15,7 +15,7 @@ import pytest
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
 from tests.stories.living import Place
 from tests.stories.stage import ESCAPE, Stage
-from tests.stories.walk import WIDTHS, Walk, flatten
+from tests.stories.walk import WIDTHS, Walk, flatten, wait_for_input
 
 pytestmark = pytest.mark.story
 
@@ -276,7 +276,7 @@ def test_editor_and_queue_work_without_colours(place: Place, columns: int) -> No
         walk.see_now("› second words read at the next round; ↑ takes the last one back")
         stage.type(UP)
         stage.wait_until(lambda: "the last one back" not in flatten(stage.shown), "nothing waits")
-        walk.see_now("› second words")
+        wait_for_input(stage, "second words")
         stage.type("\x15")
         stage.type(ESCAPE)
         walk.see("interrupted; what was done stays done")

@@ -13,7 +13,7 @@ import pytest
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
 from tests.stories.living import Place
 from tests.stories.stage import CTRL_D, CTRL_R, ENTER, ESCAPE, Stage
-from tests.stories.walk import WIDTHS, Walk, flatten
+from tests.stories.walk import WIDTHS, Walk, flatten, wait_for_input
 
 pytestmark = pytest.mark.story
 
@@ -212,7 +212,7 @@ def test_a_provider_that_cannot_be_reached_is_named(place: Place, columns: int) 
         walk.see_now("retry 1 of 10 in")
         stage.type(ESCAPE)
         walk.see("interrupted; what was done stays done")
-        stage.wait_until(lambda: read_input(stage) == "› is anybody there", "the prompt is back")
+        wait_for_input(stage, "is anybody there")
         stage.type("\x15")
         walk.rest()
         walk.check_end()

@@ -17,6 +17,17 @@ def flatten(text: str) -> str:
     return " ".join(text.replace("│", " ").split())
 
 
+def wait_for_input(stage: Stage, text: str) -> None:
+    """Until this is typed in, in the input with the status line below it: not what was sent before."""
+
+    def is_there() -> bool:
+        typed, _, below = stage.shown.rpartition("›")[2].partition("\n")
+        has_status = re.search(r"\$\d+\.\d\d", below) is not None and "interrupted" not in below
+        return stage.is_drawn and has_status and typed.strip() == text
+
+    stage.wait_until(is_there, f"{text!r} is in the input")
+
+
 @dataclass(slots=True)
 class Walk:
     """A session at one width, and all that was seen in it for good."""

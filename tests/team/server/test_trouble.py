@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -17,15 +18,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sevenfold.core.clock import ManualClock
+from sevenfold.core.clock import ManualClock, SystemClock
 from sevenfold.core.errors import DatabaseFailed
 from sevenfold.team.server import http_api, http_server
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState
 from sevenfold.team.server.database import Database, OrgId, Tx
+from sevenfold.team.server.http_api import ServerMetrics
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.policy import ServerLimits
 from sevenfold.team.server.repos import fetch_over_http
-from tests.team.live import MEMORY, Live, serving
+from tests.team.live import LOOSE, MEMORY, Live, serving
 from tests.team.server.conftest import opened
 from tests.team.team import Team
 
@@ -298,3 +300,23 @@ def test_a_forge_that_does_not_answer_may_be_asked_later() -> None:
     with pytest.raises(ApiError) as refused:
         asyncio.run(fetch_over_http("http://127.0.0.1:1/repos/a/b", "x"))
     assert (refused.value.status, refused.value.retry) == (503, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_server_waits_for_one_ends_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    lines: list[str] = []
+    app = AppState(database, LOOSE, SystemClock(), None)
+    server = http_server.TeamServer(app, ServerMetrics(lines.append), address="127.0.0.1", port=0)
+    run = asyncio.run
+
+    def signal_first(work: Coroutine[object, object, None]) -> None:
+        signal.raise_signal(number)
+        run(work)
+
+    monkeypatch.setattr(asyncio, "run", signal_first)
+    before = signal.getsignal(number)
+    server.run()
+    assert signal.getsignal(number) == before
+    assert "ended" in lines[-1]

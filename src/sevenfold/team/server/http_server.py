@@ -197,7 +197,7 @@ class TeamServer:
         """Until SIGTERM or SIGINT, or `stop` from another thread. What was begun is finished first."""
         sys.setswitchinterval(SWITCH_INTERVAL.total_seconds())
         _allow_connections()
-        with _signals_ignored():
+        with _signals_handled(self.stop):
             asyncio.run(self._serve())
 
     def stop(self) -> None:
@@ -278,17 +278,15 @@ def _allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _ignore_signal(_number: int, _frame: object) -> None:
-    """It was heard, and that is all."""
-
-
 @contextmanager
-def _signals_ignored() -> Generator[None]:
-    """Uvicorn ends on a signal and then raises it again, which would end us before the database is closed."""
+def _signals_handled(stop: Callable[[], None]) -> Generator[None]:
+    """A signal stops the server, also before Uvicorn listens to it. Uvicorn ends on a signal and raises it
+    again then, which would end us before the database is closed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {one: signal.signal(one, _ignore_signal) for one in (signal.SIGINT, signal.SIGTERM)}
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {one: signal.signal(one, lambda _number, _frame: stop()) for one in signals}
     try:
         yield
     finally:
