@@ -20,7 +20,6 @@ from typing import TypeAlias
 from sevenfold.core.text.stems import normalize_text, split_sentences
 from sevenfold.layers.memory.trust.evidence import find_evidence
 from sevenfold.layers.memory.trust.frames import (
-    has_text_word,
     is_telling_word,
     shows_text,
 )
@@ -58,8 +57,7 @@ MIN_BESIDE_SHARE = 0.5
 MIN_TOGETHER = 3
 """Of a model's sentence, that stand in several sentences of the user together."""
 MIN_PASSAGE_WORDS, MIN_PASSAGE_SHARE = 2, 0.3
-"""Of a sentence of a model, that stand in a message of which no sentence says most of it; how many they "
-"are."""
+"""Words of a model's sentence that stand in a message of which no sentence says most of it; their share."""
 MAX_PASSAGE_SENTENCES = 3
 """Of what is kept of such a message."""
 MAX_LIMITS = 12
@@ -95,6 +93,7 @@ _ASKING_POLITELY = re.compile(
 )
 """Words of doubt in form that ask for something."""
 _POLITE = re.compile(r"^\W*\w+\W+\w+")
+"""The first two words of a wish: "could you"."""
 _FORMERLY = re.compile(r"\bused to\b", re.IGNORECASE)
 _WANTING = read_word_set("wants veut quiere vuole quer wil chce хочет vill")
 """Tells what somebody else wants, unless it stands behind one of the next."""
@@ -117,7 +116,6 @@ _MENTIONING = re.compile(
 """Leads in a sentence of the user's own: "I forgot to mention that …"."""
 
 
-_ABOUT_USER = re.compile(r"\W*(?:the )?user\b", re.IGNORECASE)
 _UNSURE = re.compile(
     r"\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na)|text|texte?|"
     r"texto|testo|"
@@ -126,7 +124,7 @@ _UNSURE = re.compile(
 )
 """Words of somebody who reads or wonders about what a memory says."""
 _DELEGATING = re.compile(
-    r"\b(?:remember|note|memori[sz]e|save|learn|merke? dir|retiens|note|recuerda|apunta|ricorda|segna|"
+    r"\b(?:remember|note|memori[sz]e|save|learn|merke? dir|retiens|recuerda|apunta|ricorda|segna|"
     r"lembra|anota|onthoud|"
     r"zapamiętaj|запомни)\W+(?:how|what|which|the|wie|was|comment|ce qu|cómo|lo que|come|quello|como|o "
     r"que|hoe|wat|jak|co|как|"
@@ -134,18 +132,6 @@ _DELEGATING = re.compile(
     re.IGNORECASE,
 )
 """Asks to remember what somebody else wrote: "Remember how we work here."."""
-_OF_ONESELF = re.compile(
-    r"(?!.*(?:\b(?:sicher|überrascht|sûre?|surprise?|segur[oa]|sicur[oa]|cert[oa]|zeker|pew(?:ien|na))\b|"
-    r"思|생각|说|看|读|我在想|読|書|言|문서|읽|"
-    r"\b(?:que|qu|che|dass|daß|dat|że|что)\b|nutzer|usu[aá]rio|utilisateur|utente|gebruiker|użytkowni|"
-    r"пользовател|ユーザ|用户|사용자))\W*(?:(?:ich (?:bin|arbeite|wohne)|je (?:suis|travaille|préfère)|"
-    r"(?:yo )?(?:soy|trabajo|prefiero|vivo)|(?:io )?(?:sono|lavoro|preferisco|vivo)|"
-    r"(?:eu )?(?:sou|trabalho|prefiro|moro)|ik (?:ben|werk|woon)|(?:ja )?(?:jestem|pracuję|wolę|mieszkam)|"
-    r"я (?:работаю|живу|предпочитаю))\b|"
-    r"(?:私|僕|俺|わたし)は|我(?:是|在|做|喜欢|更喜欢|习惯|住)|(?:저|나)는|(?:전|난)\s)",
-    re.IGNORECASE,
-)
-"""How statements about oneself begin in languages other than English, with no thoughts and nothing read."""
 
 
 def quote_user(body: str, found: Attribution, sources: ConversationSources) -> str | None:
@@ -183,8 +169,6 @@ def _read_advice(body: str) -> set[str]:
 
 
 _LABELLED = re.compile(r"\s*(?:[-*•+]\s+)?\*\*[^*\n]+\*\*")
-
-
 _Choice: TypeAlias = dict[str, list[UserSentence]]
 """By a sentence of a model: those of the user that take its place."""
 
@@ -257,8 +241,6 @@ class _QuoteSearch:
             and self._may_replace(sentence, match.said)
         ]
         chosen = _join(usable, MIN_ADDED_WORDS) if usable else self._choose_together(sentence, found)
-        if not chosen and _ABOUT_USER.match(sentence):
-            return self._choose_about_user(sentence)
         return sorted((match.said for match in chosen), key=lambda one: one.place)
 
     def _choose_together(self, sentence: str, found: Sequence[NearMatch]) -> list[NearMatch]:
@@ -282,17 +264,6 @@ class _QuoteSearch:
         whole = [one for one in own if self._may_replace(text, one)]
         is_short = len(whole) <= MAX_PASSAGE_SENTENCES
         return whole if is_short and any(map(is_quotable, whole)) else []
-
-    def _choose_about_user(self, sentence: str) -> list[UserSentence]:
-        """What the user said of themselves in another language, where it is one sentence of the last message:
-        a statement about them in translation rests on nothing else."""
-        last = self._said.last_message
-        told = [
-            one
-            for one in ([] if last is None else self._said.find_message(last))
-            if is_quotable(one) and _OF_ONESELF.match(one.text) and not has_text_word(one.text)
-        ]
-        return told if len(told) == 1 and self._may_replace(sentence, told[0]) else []
 
     def _find_short(
         self, sentence: str, chosen: Sequence[UserSentence], messages: Collection[int]

@@ -1,4 +1,5 @@
-"""Sentences that say for what, or in which world, the next one holds: "This time.", "Write a story."."""
+"""For how long a sentence holds: what limits the next one ("This time."), makes it up ("Write a story."), or
+takes the last one back ("Forget that."), and what tells a statement that lasts from a task."""
 
 from __future__ import annotations
 
